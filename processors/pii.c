@@ -35,7 +35,7 @@ static const struct metric *const metrics[] = { &masked_metric, NULL };
 
 static const char *detector_name(const struct pii *self, int detector)
 {
-	return detector < PII_PATTERNS ? pii_detector_names[detector]
+	return detector < PII_PATTERNS ? pii_detectors[detector].name
 				       : self->config->patterns.names[detector - PII_PATTERNS];
 }
 
@@ -46,6 +46,7 @@ struct pass {
 	struct profiles *p;
 	enum site site;
 	unsigned class; /* of the site's role */
+	bool numbers;   /* does the key of the attribute permit that numbers are scanned? */
 };
 
 static void count_hit(struct pii *self, int detector, enum site_role role)
@@ -160,7 +161,18 @@ static void scrub_texts(struct pass *pass)
 
 enum { DIGITS_ROOM = 24 }; /* of an int64, and a NUL */
 
-/* A number is scanned as its digits: a card number does not change by being sent as an integer. */
+/* Numbers are data, unless the operator names their key. */
+static bool is_number_key(const struct pass *pass, const struct attribute *a)
+{
+	const struct strings *keys = &pass->self->config->number_keys;
+	struct view key = string_view(pass->p, a->key);
+	for (size_t i = 0; i < keys->count; i++)
+		if (view_is(key, keys->at[i]))
+			return true;
+	return false;
+}
+
+/* A whole number is scanned as its digits. */
 static bool digits_of(const struct attribute *a, char room[DIGITS_ROOM], struct view *out)
 {
 	double number = attribute_number(a);
@@ -195,7 +207,7 @@ static enum value_change scrub_value(struct pass *pass, struct attribute *a)
 		text = string_view(pass->p, a->string);
 	else if (a->type == VALUE_BYTES)
 		text = span_view(pass->p, a->bytes);
-	else if (!digits_of(a, room, &text))
+	else if (!(pass->numbers || is_number_key(pass, a)) || !digits_of(a, room, &text))
 		return VALUE_SAME;
 	struct pii_verdict verdict = scan(pass, ROLE_VALUE, text, string_view(pass->p, a->key));
 	if (verdict.outcome == PII_CLEAN)
@@ -218,6 +230,7 @@ static uint32_t scrub_attribute(struct pass *pass, uint32_t index)
 {
 	struct profiles *p = pass->p;
 	struct attribute a = p->attributes.at[index];
+	pass->numbers = is_number_key(pass, &a);
 	enum value_change change =
 		structural_is_id(p, pass->site, &a) ? VALUE_SAME : scrub_value(pass, &a);
 	if (change == VALUE_REMOVED)
@@ -315,22 +328,23 @@ static const struct processor_ops pii_ops = {
 const struct component_factory pii_processor = {
 	.type = "pii",
 	.help = "Masks, hashes or drops personal data and secrets in strings.",
-	.manual = "`pii: {}` runs every detector except `uuid` with the action `mask` on every "
-		  "string site without keys and on every attribute value and unit. Keys are left "
-		  "to the allow-list.\n\n"
-		  "`mask` replaces a match with `****` (with `*` in paths). `hash` replaces it "
-		  "with `hash_` and 16 hex digits of its HMAC-SHA256, so that equal inputs give "
-		  "equal tokens. `drop` removes the whole attribute (inside an array or map: the "
-		  "element), and empties any other string. Where matches overlap, `drop` takes "
-		  "precedence over `mask`, and `mask` over `hash`.\n\n"
-		  "Whole numbers are scanned as their decimal digits; a number that matches "
-		  "becomes a string. IDs are not scanned: build IDs of mappings that are "
-		  "structural for `allowlist`, and the attributes `trace_id` and `span_id` of 16 "
-		  "and 8 bytes in hex. A value of decimal digits only is not treated as an ID, "
-		  "because card numbers also have 16 digits.\n\n"
-		  "A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
-		  "could contain a match, if the search for one of your patterns exceeds its "
-		  "limit, or if it has more than 512 matches.",
+	.manual =
+		"`pii: {}` runs every detector that is on by default with the action `mask` on "
+		"every string site without keys and on every attribute value and unit. Keys are "
+		"left to the allow-list. [The policy's detectors](../POLICY.md) lists what each "
+		"of them matches and leaves alone, with examples.\n\n"
+		"`mask` replaces a match with `****` (with `*` in paths). `hash` replaces it "
+		"with `hash_` and 16 hex digits of its HMAC-SHA256, so that equal inputs give "
+		"equal tokens. `drop` removes the whole attribute (inside an array or map: the "
+		"element), and empties any other string. Where matches overlap, `drop` takes "
+		"precedence over `mask`, and `mask` over `hash`.\n\n"
+		"Numbers are not scanned, except below `number_keys`. IDs are not scanned: build IDs of mappings that are "
+		"structural for `allowlist`, and the attributes `trace_id` and `span_id` of 16 "
+		"and 8 bytes in hex. A value of decimal digits only is not treated as an ID, "
+		"because card numbers also have 16 digits.\n\n"
+		"A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
+		"could contain a match, if the search for one of your patterns exceeds its "
+		"limit, or if it has more than 512 matches.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &pii_ops,
 	.size = sizeof(struct pii),

@@ -18,13 +18,20 @@ struct pii_defaults {
 	bool has_key;
 };
 
+/* Where a detector searches by default: in the processor's roles, of its own if it has any. */
+static uint32_t default_roles(const struct pii_defaults *defaults, int detector)
+{
+	uint32_t own = detector < PII_PATTERNS ? pii_detectors[detector].roles : 0;
+	return own ? defaults->roles & own : defaults->roles;
+}
+
 static bool set_action(const struct pii_defaults *defaults, struct pii_engine *engine, int detector,
 		       const struct choice *own, const struct strings *role_names,
 		       struct error *err)
 {
 	uint32_t roles = 0;
 	uint8_t action = action_of[own->index ? own->index - 1 : defaults->action.index];
-	if (!roles_read(role_names, defaults->roles, &roles, err))
+	if (!roles_read(role_names, default_roles(defaults, detector), &roles, err))
 		return false;
 	if (action == PII_HASH && !defaults->has_key)
 		return error_set(err, ERROR_CONFIG,
@@ -89,7 +96,7 @@ bool pii_config_engine(const struct pii_config *config, struct pii_engine *engin
 		const struct pii_detector_config *detector = &config->detectors.at[i];
 		if (detector->optional.enabled &&
 		    !set_action(&defaults, engine, i, &detector->action, &detector->roles, err))
-			return error_prefix(err, "detectors::%s", pii_detector_names[i]);
+			return error_prefix(err, "detectors::%s", pii_detectors[i].name);
 	}
 	if (!set_patterns(config, &defaults, engine, patterns, err))
 		return false;
@@ -111,49 +118,28 @@ static const struct config_row detector_rows[] = {
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_detector_config, roles, .key = "roles",
 		   .help = "Only strings of these roles are scanned. Default: the "
-			   "processor's `roles`."),
+			   "processor's `roles`, and of these the detector's own, if it has any."),
 	{ 0 }
 };
 static const struct config_table detector_table = { sizeof(struct pii_detector_config),
 						    detector_rows, NULL, true };
 
-#define DETECTOR(detector, name, presence_, help_) \
-	CONFIG_SECTION(struct pii_detectors_config, at[detector], detector_table, .key = name, \
-		       .presence = presence_, .help = help_)
+/* clang-format off */
+#define PII_DETECTOR(detector, name, on_, roles_, matches_, leaves_, ...) \
+	CONFIG_SECTION(struct pii_detectors_config, at[PII_##detector], detector_table, .key = name, \
+		       .presence = on_ ? PRESENCE_SOME : PRESENCE_DEFAULT, \
+		       .help = matches_ " Not matched: " leaves_),
+/* clang-format on */
+#define PII_PART(...)
 
 static const struct config_row detectors_rows[] = {
-	DETECTOR(PII_EMAIL, "email", PRESENCE_SOME,
-		 "Email addresses, but not module versions (`a@v1.2`) or systemd units."),
-	DETECTOR(PII_IPV4, "ipv4", PRESENCE_SOME,
-		 "IPv4 addresses. Four-part version numbers (`1.2.3.4`) look the same and are "
-		 "masked too; if you have such versions, set `enabled: false`."),
-	DETECTOR(PII_IPV6, "ipv6", PRESENCE_SOME,
-		 "IPv6 addresses, in full form or, for assigned ranges, in shortened form; not "
-		 "C++ names."),
-	DETECTOR(PII_JWT, "jwt", PRESENCE_SOME,
-		 "JSON Web Tokens. The first part must decode to a header."),
-	DETECTOR(PII_ACCESS_KEY, "access_key", PRESENCE_SOME,
-		 "Keys of AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, npm, SendGrid, "
-		 "OpenAI and Anthropic, by prefix and length; private keys in PEM."),
-	DETECTOR(PII_CARD, "card", PRESENCE_SOME,
-		 "Payment card numbers, checked by issuer range, length and Luhn digit."),
-	DETECTOR(PII_SSN, "ssn", PRESENCE_SOME,
-		 "US social security numbers with dashes, in the ranges that are issued."),
-	DETECTOR(PII_PHONE, "phone", PRESENCE_SOME,
-		 "Phone numbers: international with `+`, North American with separators."),
-	DETECTOR(PII_PAN, "pan", PRESENCE_SOME, "Indian Permanent Account Numbers."),
-	DETECTOR(PII_AADHAAR, "aadhaar", PRESENCE_SOME,
-		 "Indian Aadhaar numbers, checked by their Verhoeff digit."),
-	DETECTOR(PII_UUID, "uuid", PRESENCE_DEFAULT,
-		 "UUIDs. Disabled unless this key is "
-		 "present."),
-	DETECTOR(PII_BEARER, "bearer", PRESENCE_SOME, "The token after `Bearer`."),
-	DETECTOR(PII_HOME_DIRECTORY, "home_directory", PRESENCE_SOME,
-		 "The user name in the path of a home directory."),
-	DETECTOR(PII_URL_QUERY, "url_query", PRESENCE_SOME,
-		 "The query after the `?` of a URL, or of any string with `?name=value`."),
+#include "processors/pii_table.h"
 	{ 0 }
 };
+
+#undef PII_DETECTOR
+#undef PII_PART
+
 static const struct config_table detectors_table = { sizeof(struct pii_detectors_config),
 						     detectors_rows, NULL, false };
 
@@ -183,6 +169,10 @@ static const struct config_row rows[] = {
 		   .help = "In function names, files and mappings, replaces user names in home "
 			   "directories and the projects and IDs of build workspaces with `*`, "
 			   "regardless of `roles` and `home_directory`."),
+	CONFIG_ROW(struct pii_config, number_keys, .key = "number_keys",
+		   .help = "Keys of attributes whose whole numbers are scanned as their decimal "
+			   "digits, in nested values too. A number that matches becomes a string. "
+			   "Default: none."),
 	CONFIG_SECTION(struct pii_config, detectors, detectors_table, .key = "detectors",
 		       .help = "Settings of the built-in detectors. `enabled: false` disables "
 			       "a detector."),

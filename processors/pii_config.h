@@ -27,6 +27,7 @@ struct pii_config {
 	struct secret hmac_key;
 	struct strings roles;
 	bool normalize_paths;
+	struct strings number_keys;
 	struct pii_detectors_config detectors;
 	struct config_items patterns; /* of struct pii_pattern_config */
 };

@@ -6,40 +6,26 @@
 #include "processors/regex.h"
 
 /*
- * What the `pii` processor detects. A detector has one or more rules. A rule consists of a function
- * that decides whether there is a match at a position (pii_find.h), the anchor (a pair of adjacent
- * bytes at which the function is called), and what a string must contain for the rule to match at
- * all. One pass over a string (pii_summary) selects the rules that can match. A second pass calls
- * each of these where its anchor occurs. The cost of a string therefore does not depend on the
- * number of rules.
+ * What the `pii` processor detects: the table pii_table.h. A detector has one or more rules. A rule
+ * consists of a function that decides whether there is a match at a position (pii_find.h), the
+ * anchor (a pair of adjacent bytes at which the function is called), and what a string must contain
+ * for the rule to match at all. One pass over a string (pii_summary) finds the rules whose anchor
+ * occurs. Of these, a second pass calls the ones that can match, where their anchor occurs. The
+ * cost of a string therefore does not depend on the number of rules.
  *
  * tests/processors/test_pii_select.c compares this with running all rules on all strings, and with
  * regular expressions.
  */
 enum pii_detector {
-	PII_EMAIL,
-	PII_IPV4,
-	PII_IPV6,
-	PII_JWT,
-	PII_ACCESS_KEY,
-	PII_CARD,
-	PII_SSN,
-	PII_PHONE,
-	PII_PAN,
-	PII_AADHAAR,
-	PII_UUID,
-	PII_BEARER,
-	PII_HOME_DIRECTORY,
-	PII_URL_QUERY,
-	/* the number of detectors with a configuration key of their own */
-	PII_BUILT_IN,
-	PII_WORKSPACE = PII_BUILT_IN, /* part of normalize_paths */
-	PII_TOO_LONG,                 /* longer than REGEX_TEXT_MAX, and something could match */
+#define PII_DETECTOR(name, ...) PII_##name,
+#define PII_PART(name, ...) PII_##name,
+#include "processors/pii_table.h"
+#undef PII_DETECTOR
+#undef PII_PART
 	PII_PATTERNS,                 /* the operator's own patterns follow */
+	PII_BUILT_IN = PII_WORKSPACE, /* the number of detectors with a configuration key */
 	PII_DETECTORS_MAX = PII_PATTERNS + 32
 };
-
-extern const char *const pii_detector_names[PII_PATTERNS];
 
 /* Kinds of characters that a string contains. */
 enum pii_class {
@@ -58,13 +44,13 @@ enum pii_class {
 	PII_HAS_DIGIT = 1 << 12,
 	PII_HAS_SPACE = 1 << 13,
 	PII_HAS_GAP = 1 << 14, /* what may separate "bearer" from its token: blank : = + % */
-	PII_HAS_B = 1 << 15    /* b or B */
+	PII_HAS_B = 1 << 15,   /* b or B */
+	PII_HAS_PERCENT = 1 << 16,
+	PII_HAS_QUOTE = 1 << 17, /* " or ' */
+	PII_CLASSES = 18
 };
 
 struct pii_summary {
-	/* a bit for each kind of adjacent bytes; kinds collide, so a set bit proves nothing, while
-	 * an unset bit rules the pair out */
-	uint64_t pairs;
 	uint32_t classes;
 	uint32_t digits, dots, colons, dashes;
 	size_t length;
@@ -81,7 +67,6 @@ typedef bool pii_find_function(const struct pii_rule *rule, struct view text, si
 			       size_t *from, struct regex_span *span);
 
 struct pii_rule {
-	enum pii_detector detector;
 	/*
 	 * The anchor: a byte of the set `first` after one of the set `before`. Sets are written as
 	 * in regular expressions, without brackets and with - last. The position before a string
@@ -95,7 +80,8 @@ struct pii_rule {
 	const char *behind;
 	uint8_t runs; /* 0: any */
 	/* Occurs in every match. Without `first` it is the anchor, around its byte `back`, and `at`
-	 * is its start. */
+	 * is its start. The rarer the pair of bytes that ends there, the fewer strings are searched
+	 * for nothing. */
 	const char *literal;
 	uint8_t back;
 	struct pii_summary needs; /* the minimum that a string must contain */
@@ -104,15 +90,47 @@ struct pii_rule {
 	size_t min;     /* the minimum number of bytes */
 };
 
-extern const struct pii_rule pii_rules[];
-extern const size_t pii_rule_count;
+struct pii_example {
+	const char *in, *out;
+};
 
-struct pii_summary pii_summary(struct view text);
+/* A row of the table. */
+struct pii_detector_info {
+	const char *name;
+	bool on;        /* unless the configuration says otherwise */
+	uint32_t roles; /* where it searches by default, a bit for each role; 0: everywhere */
+	const char *matches, *leaves, *checks; /* sentences */
+	const struct pii_example *examples;    /* in == NULL ends */
+	const char *const *others;             /* strings that stay as they are; NULL ends */
+	const struct pii_rule *rules;
+	size_t rule_count;
+};
+
+extern const struct pii_detector_info pii_detectors[PII_PATTERNS];
+
+/* A bit for each rule. */
+#define PII_RULE_WORDS 2
+#define PII_RULES_MAX (64 * PII_RULE_WORDS)
+typedef uint64_t pii_rule_set __attribute__((vector_size(8 * PII_RULE_WORDS)));
+
+/* What a byte means: the rules of whose anchor it may be the first byte and the second; of numbers,
+ * the rules that it may be behind; its classes, and where it counts. */
+struct pii_meaning {
+	pii_rule_set before, first, behind;
+	uint64_t counts;
+	uint32_t classes;
+};
+
+/* Sets classes and counts. */
+void pii_meanings_init(struct pii_meaning meanings[256]);
+
+/* Sets `found` to the rules whose anchor occurs. */
+struct pii_summary pii_summary(const struct pii_meaning meanings[256], struct view text,
+			       pii_rule_set *found);
 
 static inline bool pii_can_match(const struct pii_summary *text, const struct pii_summary *needs)
 {
-	return (text->pairs & needs->pairs) == needs->pairs &&
-	       (text->classes & needs->classes) == needs->classes &&
+	return (text->classes & needs->classes) == needs->classes &&
 	       text->digits >= needs->digits && text->dots >= needs->dots &&
 	       text->colons >= needs->colons && text->dashes >= needs->dashes &&
 	       text->length >= needs->length;

@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-/* IPv6 addresses. */
+/* IPv6 and MAC addresses. */
 
 /*
  * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as
@@ -128,4 +128,87 @@ bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, siz
 	/* "%5B": what is behind it begins anew. */
 	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 &&
 	       find_at(text, at + 2, from, span);
+}
+
+/* "::1" stands alone: "a::1" and "<T>::1" are names. */
+bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		       struct regex_span *span)
+{
+	(void)rule, (void)from;
+	uint8_t front = at ? text.at[at - 1] : ' ', back = pii_byte(text, at + 3);
+	if (!front || !strchr(" \t[(=,;\"'/@", front) || pii_is(back, PII_ALNUM) || back == '_' ||
+	    back == ':')
+		return false;
+	return !(back == '.' && pii_is(pii_byte(text, at + 4), PII_ALNUM)) &&
+	       pii_hit(span, at, at + 3);
+}
+
+static bool is_pair(struct view text, size_t at)
+{
+	return pii_run(text, at, PII_HEX, 2) == 2;
+}
+
+/* Nobody's: that of every host and that of none. */
+static bool is_nobody(const uint8_t *mac)
+{
+	bool same = true;
+	for (size_t i = 0; i < 17; i++)
+		same = same && (i % 3 == 2 || (mac[i] | 0x20) == (mac[0] | 0x20));
+	return same && (mac[0] == '0' || (mac[0] | 0x20) == 'f');
+}
+
+/* "24-11-22-10-05-06": a time, to the second. */
+static bool is_time(const uint8_t *mac)
+{
+	static const unsigned highest[] = { 12, 31, 23, 59, 59 };
+	for (size_t i = 0; i < 17; i++)
+		if (i % 3 != 2 && !pii_is(mac[i], PII_DIGIT))
+			return false;
+	for (size_t i = 0; i < 5; i++) {
+		const uint8_t *two = mac + 3 * (i + 1);
+		if ((two[0] - '0') * 10u + (two[1] - '0') > highest[i])
+			return false;
+	}
+	return true;
+}
+
+/* Six pairs of digits with the same separator, and not part of more of them. Called at the pair in
+ * front of each separator. */
+bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	uint8_t gap = text.at[at + 2], front = at ? text.at[at - 1] : 0;
+	if (pii_is(front, PII_ALNUM) ||
+	    (front == gap && pii_run_back(text, at - 1, PII_ALNUM, 3) == 2 &&
+	     is_pair(text, at - 3)))
+		return false;
+	for (size_t i = 0; i < 18; i += 3)
+		if ((i && pii_byte(text, at + i - 1) != gap) || !is_pair(text, at + i))
+			return false;
+	size_t end = at + 17;
+	uint8_t back = pii_byte(text, end);
+	if (pii_is(back, PII_ALNUM) || back == '_' || (back == gap && is_pair(text, end + 1)))
+		return false;
+	const uint8_t *mac = text.at + at;
+	return !is_nobody(mac) && !(gap == '-' && is_time(mac)) && pii_hit(span, at, end);
+}
+
+/* 0011.22aa.4455, with a digit and a letter: else it may be a version or a name. */
+bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	uint32_t seen = 0;
+	if (pii_byte(text, at + 4) != '.' || pii_byte(text, at + 9) != '.')
+		return false;
+	for (size_t i = 0; i < 14; i++) {
+		uint8_t byte = pii_byte(text, at + i);
+		if (i % 5 != 4 && !pii_is(byte, PII_HEX))
+			return false;
+		seen |= pii_kinds[byte];
+	}
+	return seen & PII_DIGIT && seen & PII_LETTER &&
+	       !pii_is(pii_byte(text, at + 14), PII_ALNUM | PII_DOT | PII_UNDERSCORE) &&
+	       pii_hit(span, at, at + 14);
 }

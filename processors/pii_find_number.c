@@ -24,6 +24,12 @@ static bool is_fraction(struct view text, size_t at)
 	return at > 1 && text.at[at - 1] == '.' && is_digit(text, at - 2);
 }
 
+/* "f.llvm.12345": the compiler's suffix of a symbol. */
+static bool is_suffix(struct view text, size_t at)
+{
+	return PII_WORD_BEFORE(text, at, ".llvm.");
+}
+
 /* Is what ends here only the front of something longer? "-1", ".1" */
 static bool goes_on(struct view text, size_t at, bool dash)
 {
@@ -31,24 +37,60 @@ static bool goes_on(struct view text, size_t at, bool dash)
 	return (back == '.' || (dash && back == '-')) && is_digit(text, at + 1);
 }
 
-/* Four numbers up to 255, and not part of a longer dotted number. */
+/* Four numbers up to 255 with the same separator; where they end, 0: they are none. */
+static size_t four_numbers(struct view text, size_t i, uint8_t gap)
+{
+	for (int part = 0; part < 4; part++) {
+		unsigned number = 0;
+		size_t n = 0;
+		if (part && pii_byte(text, i++) != gap)
+			return 0;
+		for (; n < 3 && is_digit(text, i + n); n++)
+			number = number * 10 + (text.at[i + n] - '0');
+		if (!n || number > 255)
+			return 0;
+		i += n;
+	}
+	return i;
+}
+
+/* "libfoo-3.21.12.0.so": a version, behind the name of what has it, and in front of more of the
+ * name. */
+static bool is_named_version(struct view text, size_t at, size_t end)
+{
+	static const char *const endings[] = { "so",  "dylib", "dll", "jar", "whl", "egg", "deb",
+					       "rpm", "gem",   "tar", "tgz", "zip", "exe" };
+	if (at < 2 || !pii_is(text.at[at - 1], PII_DASH | PII_UNDERSCORE) ||
+	    !pii_is(text.at[at - 2], PII_ALNUM))
+		return false;
+	uint8_t back = pii_byte(text, end);
+	for (size_t i = 0; back == '.' && i < sizeof endings / sizeof *endings; i++) {
+		size_t len = strlen(endings[i]);
+		if (pii_has_at(text, end + 1, endings[i], len) && !is_alnum(text, end + 1 + len))
+			return true;
+	}
+	return back == '/' || back == '-' || back == '_';
+}
+
+/* Not part of a longer dotted number. */
 bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		   struct regex_span *span)
 {
 	(void)rule, (void)from;
-	size_t i = at;
-	for (int part = 0; part < 4; part++) {
-		unsigned number = 0;
-		size_t n = 0;
-		if (part && pii_byte(text, i++) != '.')
-			return false;
-		for (; n < 3 && is_digit(text, i + n); n++)
-			number = number * 10 + (text.at[i + n] - '0');
-		if (!n || number > 255)
-			return false;
-		i += n;
-	}
-	return !is_alnum(text, i) && !goes_on(text, i, false) && pii_hit(span, at, i);
+	size_t end = four_numbers(text, at, '.');
+	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
+	       !is_named_version(text, at, end) && pii_hit(span, at, end);
+}
+
+/* ip-10-1-2-3, ec2-203-0-113-25: the name of a host in a cloud. */
+bool pii_find_ipv4_host(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			struct regex_span *span)
+{
+	(void)from;
+	size_t start = at + strlen(rule->literal);
+	size_t end = at && is_alnum(text, at - 1) ? 0 : four_numbers(text, start, '-');
+	return end && !is_alnum(text, end) && !goes_on(text, end, true) &&
+	       pii_hit(span, start, end);
 }
 
 /* Issuer ranges in the order of their first four digits (ISO/IEC 7812), with the lengths that are
@@ -137,6 +179,17 @@ static bool is_card(const uint8_t *text, const struct chain *chain, size_t first
 	return is_issued(four, count);
 }
 
+/* Every other digit, from the last but one on, is doubled. */
+static bool luhn(const uint8_t *digits, size_t count)
+{
+	unsigned sum = 0;
+	for (size_t i = 1; i <= count; i++) {
+		unsigned digit = digits[count - i] - (unsigned)'0';
+		sum += i & 1 ? digit : digit > 4 ? 2 * digit - 9 : 2 * digit;
+	}
+	return sum % 10 == 0;
+}
+
 /* Where the digits end that begin behind `front` of a number: at a separator, or after max; of
  * `left` digits. */
 static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
@@ -185,7 +238,8 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, siz
 	read_chain(text, at, &chain);
 	size_t known = chain.open ? CHAIN_MAX - CARD_MAX : chain.count,
 	       last = chain.open ? CHAIN_MAX - 1 : chain.count;
-	size_t first = is_fraction(text, at) ? next_start(&chain, 0) : 0;
+	bool other = is_fraction(text, at) || is_suffix(text, at);
+	size_t first = other ? next_start(&chain, 0) : 0;
 	for (; first < known; first = next_start(&chain, first)) {
 		size_t start = at + chain.places[first];
 		size_t count = text.at[start] >= '2' && text.at[start] <= '8'
@@ -197,6 +251,90 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, siz
 	/* All that was read is settled. */
 	*from = at + chain.places[first < last ? first : last];
 	return false;
+}
+
+/* IBAN (ISO 13616): the length of each country's. */
+static size_t iban_length(const uint8_t *country)
+{
+	static const char lengths[] =
+		"AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29BY28CH21CR22CY28CZ24DE22DK18DO28EE20EG29"
+		"ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20"
+		"LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25"
+		"QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25SV28TL23TN24TR26UA29VA22VG24XK20";
+	for (size_t i = 0; i + 4 < sizeof lengths; i += 4)
+		if (lengths[i] == (char)country[0] && lengths[i + 1] == (char)country[1])
+			return (size_t)(lengths[i + 2] - '0') * 10 + (size_t)(lengths[i + 3] - '0');
+	return 0;
+}
+
+/* The remainder of 97 of all characters, the first four last; letters count as 10 to 35. */
+static bool is_iban(const uint8_t *characters, size_t len)
+{
+	unsigned rest = 0;
+	for (size_t i = 4; i < len + 4; i++) {
+		uint8_t c = characters[i < len ? i : i - len];
+		rest = c >= 'A' ? (rest * 100 + c - 'A' + 10) % 97 : (rest * 10 + c - '0') % 97;
+	}
+	return rest == 1;
+}
+
+/* In one piece, or with a blank behind each four characters. */
+bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		   struct regex_span *span)
+{
+	uint8_t characters[34];
+	(void)rule, (void)from;
+	if ((at && is_alnum(text, at - 1)) || !pii_is(text.at[at], PII_UPPER) ||
+	    !digits_at(text, at + 2, 2))
+		return false;
+	size_t want = iban_length(text.at + at), i = at;
+	bool blanks = pii_byte(text, at + 4) == ' ';
+	for (size_t n = 0; n < want; n++, i++) {
+		if (blanks && n && n % 4 == 0 && pii_byte(text, i++) != ' ')
+			return false;
+		if (!pii_is(pii_byte(text, i), PII_DIGIT | PII_UPPER))
+			return false;
+		characters[n] = text.at[i];
+	}
+	return want && !is_alnum(text, i) && is_iban(characters, want) && pii_hit(span, at, i);
+}
+
+/* The separator of groups of digits, but those of chains; its length, 0: there is none. */
+static size_t card_gap(struct view text, size_t at)
+{
+	uint8_t byte = pii_byte(text, at);
+	return byte == '.' || byte == '_' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
+}
+
+/* 4111.1111.1111.1111: groups of 4, 4, 4 and up to 4 and 3, or of 4, 6 and 5 digits, with the same
+ * separator. */
+bool pii_find_card_groups(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t gap = card_gap(text, at + 4), i = at, count = 0;
+	uint8_t digits[CARD_MAX], mark = pii_byte(text, at + 4);
+	if (!gap || is_fraction(text, at))
+		return false;
+	bool six = digits_at(text, at + 4 + gap, 5);
+	for (size_t group = 0; group < (six ? 3 : 5); group++) {
+		size_t want = !six ? (group == 4 ? 3 : 4) : group == 0 ? 4 : group == 1 ? 6 : 5;
+		if (group && (card_gap(text, i) != gap || pii_byte(text, i) != mark ||
+			      !is_digit(text, i + gap)))
+			break;
+		i += group ? gap : 0;
+		size_t len = pii_run(text, i, PII_DIGIT, want);
+		for (size_t n = 0; n < len; n++)
+			digits[count++] = text.at[i + n];
+		i += len;
+		if (len < want)
+			break;
+	}
+	size_t more = card_gap(text, i);
+	if (is_alnum(text, i) || (more && is_digit(text, i + more)))
+		return false;
+	return count >= 13 && is_issued(digits, count) && luhn(digits, count) &&
+	       pii_hit(span, at, i);
 }
 
 /* Area 000, 666, 9xx, group 00 and serial 0000 are never given (SSA, since 2011). */
@@ -219,16 +357,25 @@ static bool is_in_phone(uint8_t byte)
 	return byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-';
 }
 
-/* +, then 8 to 15 digits (E.164), with up to two separators between them but in the country's code.
- */
+/* Where a phone number ends, with its extension; 0: something longer goes on. */
+static size_t phone_end(struct view text, size_t end)
+{
+	size_t extension = pii_byte(text, end) == 'x' ? pii_run(text, end + 1, PII_DIGIT, 6) : 0;
+	end += extension ? 1 + extension : 0;
+	return is_alnum(text, end) || goes_on(text, end, true) ? 0 : end;
+}
+
+/* + or %2B, then 8 to 15 digits (E.164), with up to two separators between them but in the
+ * country's code. */
 bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		    struct regex_span *span)
 {
-	(void)rule, (void)from;
-	size_t country = pii_run(text, at + 1, PII_DIGIT, 3);
-	if (!country || text.at[at + 1] == '0')
+	(void)from;
+	size_t start = at + rule->back + 1;
+	size_t country = pii_run(text, start, PII_DIGIT, 3);
+	if (!country || text.at[start] == '0' || (rule->back && text.at[at] != '%'))
 		return false;
-	size_t count = country, end = at + 1 + country;
+	size_t count = country, end = start + country;
 	for (; count < country + 14; count++) {
 		size_t i = end;
 		while (i < end + 2 && is_in_phone(pii_byte(text, i)))
@@ -237,8 +384,7 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, si
 			break;
 		end = i + 1;
 	}
-	return count >= 8 && count <= 15 && !is_alnum(text, end) && !goes_on(text, end, true) &&
-	       pii_hit(span, at, end);
+	return count >= 8 && count <= 15 && pii_hit(span, at, phone_end(text, end));
 }
 
 static bool is_dialled(struct view text, size_t at)
@@ -252,26 +398,41 @@ static bool is_phone_gap(uint8_t byte)
 	return byte == '-' || byte == '.' || byte == ' ';
 }
 
-/* (202) 555-0143, 202-555-0143 */
-bool pii_find_phone_nanp(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+/* Where a North American number ends: (202) 555-0143, 202-555-0143; 0: it is none. */
+static size_t nanp_end(struct view text, size_t at)
 {
-	(void)rule, (void)from;
 	size_t i = at;
-	if (text.at[at] == '(') {
+	if (pii_byte(text, at) == '(') {
 		if (pii_byte(text, at + 4) != ')' || !is_dialled(text, at + 1))
-			return false;
+			return 0;
 		i += pii_byte(text, at + 5) == ' ' ? 6 : 5;
 	} else {
 		if (!is_phone_gap(pii_byte(text, at + 3)) || !is_dialled(text, at))
-			return false;
+			return 0;
 		i += 4;
 	}
 	if (!is_dialled(text, i) || !is_phone_gap(pii_byte(text, i + 3)) ||
 	    !digits_at(text, i + 4, 4))
+		return 0;
+	return phone_end(text, i + 8);
+}
+
+bool pii_find_phone_nanp(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return pii_hit(span, at, nanp_end(text, at));
+}
+
+/* 1-202-555-0143 */
+bool pii_find_phone_trunk(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (at &&
+	    (pii_is(text.at[at - 1], PII_ALNUM | PII_DOT | PII_DASH) || text.at[at - 1] == '+'))
 		return false;
-	i += 8;
-	return !is_alnum(text, i) && !goes_on(text, i, true) && pii_hit(span, at, i);
+	return pii_hit(span, at, nanp_end(text, at + 2));
 }
 
 /* Three letters, the kind of holder, a letter, four digits, a letter. */
@@ -324,7 +485,8 @@ bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at, 
 	size_t step = gap == ' ' || gap == '-' ? 5 : 4, end = at + 2 * step + 4;
 	if (pii_byte(text, at + 2 * step - 1) != gap && step == 5)
 		return false;
-	if (is_alnum(text, end) || pii_byte(text, end) == '-' || is_fraction(text, at))
+	if (is_alnum(text, end) || pii_byte(text, end) == '-' || is_fraction(text, at) ||
+	    is_suffix(text, at))
 		return false;
 	if (end > text.len)
 		return false;

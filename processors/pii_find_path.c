@@ -32,18 +32,58 @@ static bool is_root(struct view text, size_t slash, size_t end, size_t from)
 					     "Data",   "export", "var",     "usr",      "mnt",
 					     "nfs",    "net",    "private", "srv",      "media",
 					     "opt",    "gpfs",   "lustre",  NULL };
-	static const char *const parents[] = { "Volumes", "mnt",  "media",  "net",
-					       "nfs",     "gpfs", "lustre", NULL };
+	static const char *const parents[] = {
+		"Volumes", "mnt",    "media", "net",           "nfs",
+		"gpfs",    "lustre", "wsl$",  "wsl.localhost", NULL
+	};
 	struct view name = { text.at + slash + 1, end - slash - 1 };
 	if (slash >= from && ((name.len == 1 && pii_is(name.at[0], PII_LETTER)) ||
 			      is_any(name, roots) || is_numbered(name)))
 		return true;
 	size_t parent = 0;
-	while (parent < 8 && parent < slash && text.at[slash - parent - 1] != '/')
+	while (parent < 16 && parent < slash && text.at[slash - parent - 1] != '/')
 		parent++;
 	return name.len && parent && slash > parent && slash - parent > from &&
 	       text.at[slash - parent - 1] == '/' &&
 	       is_any((struct view){ text.at + slash - parent, parent }, parents);
+}
+
+/* "GET /home/dashboard": a route, not a path. */
+static bool is_route(struct view text, size_t at)
+{
+	static const char *const methods[] = { "GET",    "POST", "PUT",     "PATCH",
+					       "DELETE", "HEAD", "OPTIONS", "TRACE" };
+	size_t end = at - pii_run_back(text, at, PII_WINDOWS_NAME, 1);
+	if (end == at || text.at[end] != ' ')
+		return false;
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+		size_t len = strlen(methods[i]);
+		if (end >= len && pii_has_at(text, end - len, methods[i], len) &&
+		    !(end > len && pii_is(text.at[end - len - 1], PII_BASE64URL)))
+			return true;
+	}
+	return false;
+}
+
+/* Is the name that begins behind `slash` the host of a URL of files? "http://host/home" is a page.
+ */
+static bool is_file_host(struct view text, size_t slash, size_t from)
+{
+	static const char *const schemes[] = { "file", "ssh",     "sftp",          "scp", "nfs",
+					       "smb",  "git+ssh", "vscode-remote", NULL };
+	if (slash < from + 3 || text.at[slash - 1] != '/' || text.at[slash - 2] != ':')
+		return false;
+	size_t len = pii_run_back(text, slash - 2, PII_LOWER | PII_DASH, 16);
+	if (pii_byte(text, slash - 2 - len - 1) == '+')
+		len += 1 + pii_run_back(text, slash - 2 - len - 1, PII_LOWER, 16);
+	return is_any((struct view){ text.at + slash - 2 - len, len }, schemes);
+}
+
+/* "-I/home": the option of a compiler. */
+static bool is_option(struct view text, size_t at)
+{
+	return at > 1 && text.at[at - 2] == '-' && pii_is(text.at[at - 1], PII_LETTER) &&
+	       !(at > 2 && pii_is(text.at[at - 3], PII_BASE64URL));
 }
 
 /* Does the path begin at `at`, or behind a root? */
@@ -54,65 +94,195 @@ static bool is_home_front(struct view text, size_t at, size_t from)
 	if (at <= from)
 		return false;
 	if (!pii_is(text.at[at - 1], PII_BASE64URL))
+		return !is_route(text, at);
+	if (is_option(text, at))
 		return true;
 	size_t name = 0;
 	while (name < 65 && name < at && text.at[at - name - 1] != '/')
 		name++;
-	return name <= 64 && name < at && is_root(text, at - name - 1, at, from);
+	return name <= 64 && name < at &&
+	       (is_root(text, at - name - 1, at, from) || is_file_host(text, at - name - 1, from));
 }
 
-/* /home/NAME or /Users/NAME, with any number of slashes between. */
+/* "." and "..", which are not names. */
+static bool is_dots(struct view text, size_t at, size_t len)
+{
+	return len && len <= 2 && text.at[at] == '.' && text.at[at + len - 1] == '.';
+}
+
+/* The rest of a name of several words, each behind a blank: they end at a slash, or begin with
+ * capitals and end the string. Where they end. */
+static size_t words_end(struct view text, size_t end)
+{
+	bool capital = true;
+	size_t at = end;
+	for (int words = 0; words < 3 && pii_byte(text, at) == ' '; words++) {
+		size_t len = pii_run(text, at + 1, PII_NAME, 64);
+		if (!len)
+			break;
+		capital = capital && pii_is(text.at[at + 1], PII_UPPER);
+		at += 1 + len;
+		if (pii_is(pii_byte(text, at), PII_SLASH) || (at == text.len && capital))
+			return at;
+	}
+	return end;
+}
+
+/* "alice/../bob": another's home, beside that of the first. */
+static size_t siblings_end(struct view text, size_t end)
+{
+	while (PII_WORD_AT(text, end, "/../")) {
+		size_t len = pii_run(text, end + 4, PII_NAME, SEGMENT_MAX);
+		if (!len || is_dots(text, end + 4, len))
+			break;
+		end += 4 + len;
+	}
+	return end;
+}
+
+/* /home/NAME or /Users/NAME, with any number of slashes and "./" between. */
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		   struct regex_span *span)
 {
 	size_t name = at + strlen(rule->literal);
-	while (pii_byte(text, name) == '/')
-		name++;
+	while (pii_byte(text, name) == '/' || PII_WORD_AT(text, name, "./"))
+		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
-	return len && is_home_front(text, at, *from) && pii_hit(span, name, name + len);
+	if (!len || is_dots(text, name, len) || !is_home_front(text, at, *from))
+		return false;
+	size_t end = name + len;
+	if (text.at[at + 1] == 'U')
+		end = words_end(text, end);
+	return pii_hit(span, name, siblings_end(text, end));
 }
 
-/* The length of the word in front of a name; 0: there is none. */
-static size_t users_at(struct view text, size_t at)
+/* An escaped slash of either kind, %2F or %5C. */
+static bool is_escaped_slash(struct view text, size_t at)
 {
-	static const char *const words[] = { "users", "documents and settings" };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		size_t n = 0;
-		while (words[i][n] &&
-		       (words[i][n] == ' ' ? pii_byte(text, at + n) == ' '
-					   : (pii_byte(text, at + n) | 0x20) == words[i][n]))
-			n++;
-		if (!words[i][n])
-			return n;
+	uint8_t second = pii_byte(text, at + 1), third = pii_byte(text, at + 2) | 0x20;
+	return pii_byte(text, at) == '%' &&
+	       ((second == '2' && third == 'f') || (second == '5' && third == 'c'));
+}
+
+static bool ends_in_escape(struct view text, size_t at)
+{
+	return at >= 3 && text.at[at - 3] == '%' && pii_is(text.at[at - 2], PII_HEX) &&
+	       pii_is(text.at[at - 1], PII_HEX);
+}
+
+/* The length of a character of an escaped name: itself, or the escape of a blank or of a byte above
+ * ASCII. */
+static size_t escaped_at(struct view text, size_t at)
+{
+	uint8_t byte = pii_byte(text, at), high = pii_byte(text, at + 1);
+	if (pii_is(byte, PII_BASE64URL | PII_DOT | PII_TILDE | PII_HIGH))
+		return 1;
+	if (byte != '%')
+		return 0;
+	if (PII_WORD_AT(text, at, "%20"))
+		return 3;
+	return (high >= '8' && pii_is(high, PII_HEX)) && pii_is(pii_byte(text, at + 2), PII_HEX)
+		       ? 3
+		       : 0;
+}
+
+/* %2Fhome%2Falice */
+bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			   struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (!is_escaped_slash(text, at))
+		return false;
+	size_t word = PII_WORD_AT(text, at + 3, "home")                                      ? 4
+		      : PII_WORD_AT(text, at + 4, "sers") && (text.at[at + 3] | 0x20) == 'u' ? 5
+											     : 0;
+	size_t name = at + 3 + word + 3, end = name, len = 0;
+	if (!word || !is_escaped_slash(text, name - 3))
+		return false;
+	if (at && pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT) && !ends_in_escape(text, at))
+		return false;
+	for (size_t n; len < 64 && (n = escaped_at(text, end)); len++)
+		end += n;
+	return pii_hit(span, name, end);
+}
+
+static bool word_at(struct view text, size_t at, const char *word)
+{
+	size_t n = 0;
+	while (word[n] && (word[n] == ' ' ? pii_byte(text, at + n) == ' '
+					  : (pii_byte(text, at + n) | 0x20) == word[n]))
+		n++;
+	return !word[n];
+}
+
+/* A drive's letter, a colon, and up to four of either slash: where it begins; SIZE_MAX: there is
+ * none. */
+static size_t drive_start(struct view text, size_t at)
+{
+	size_t slashes = pii_run_back(text, at, PII_SLASH, 5);
+	if (!slashes || slashes > 4 || at < slashes + 2)
+		return SIZE_MAX;
+	size_t start = at - slashes - 2;
+	return text.at[start + 1] == ':' && pii_is(text.at[start], PII_LETTER) ? start : SIZE_MAX;
+}
+
+/* \\server\, or \\server\share\ and one more: where it begins; SIZE_MAX: there is none. All
+ * backslashes may be doubled, as in JSON. */
+static size_t share_start(struct view text, size_t at)
+{
+	size_t one = pii_run_back(text, at, PII_SLASH, 5), end = at - one;
+	if (!one || one > 2 || text.at[at - 1] != '\\')
+		return SIZE_MAX;
+	for (int names = 0; names < 3; names++) {
+		size_t name = pii_run_back(text, end, PII_NAME, 64);
+		size_t slashes = pii_run_back(text, end - name, PII_SLASH, 5);
+		if (!name || name == 64)
+			return SIZE_MAX;
+		end -= name + slashes;
+		if (slashes == 2 * one)
+			return end;
+		if (slashes != one)
+			return SIZE_MAX;
 	}
-	return 0;
+	return SIZE_MAX;
 }
 
-/* A backslash, or a drive's letter, colon and up to four of either slash. */
-static bool is_windows_front(struct view text, size_t at, size_t from)
+/* \Device\HarddiskVolume3\, %SystemDrive%\: where it begins; SIZE_MAX: there is none. */
+static size_t device_start(struct view text, size_t at)
 {
-	if (at - 1 >= from && text.at[at - 1] == '\\')
-		return true;
-	size_t colon = at - pii_run_back(text, at, PII_SLASH, 5);
-	return colon < at && at - colon <= 4 && colon >= from + 2 && text.at[colon - 1] == ':' &&
-	       pii_is(text.at[colon - 2], PII_LETTER);
+	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
+	if (text.at[at - 1] != '\\' || !name)
+		return SIZE_MAX;
+	bool device = PII_WORD_AT(text, start, "HarddiskVolume"),
+	     drive = PII_WORD_AT(text, start, "%SystemDrive%");
+	return device || drive ? start : SIZE_MAX;
 }
 
-/* At the word "Users". A name that a slash follows may hold blanks. */
+/* At the word "Users". A name that a slash follows may hold blanks. "App\Users\List" is a class.
+ */
 bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			   struct regex_span *span)
 {
 	(void)rule;
-	size_t word = users_at(text, at);
-	if (!word || !is_windows_front(text, at, *from))
+	bool home = word_at(text, at, "home"), users = word_at(text, at, "users");
+	size_t word = home ? 4 : users ? 5 : word_at(text, at, "documents and settings") ? 22 : 0;
+	if (!word)
+		return false;
+	size_t start = share_start(text, at);
+	if (start == SIZE_MAX && !home)
+		start = drive_start(text, at);
+	if (start == SIZE_MAX && !home)
+		start = device_start(text, at);
+	if (start == SIZE_MAX || start < *from)
 		return false;
 	size_t slashes = pii_run(text, at + word, PII_SLASH, 5), name = at + word + slashes;
 	if (!slashes || slashes > 4)
 		return false;
 	size_t len = pii_run(text, name, PII_WINDOWS_NAME, 64);
-	if (!len || !pii_is(pii_byte(text, name + len), PII_SLASH))
-		len = pii_run(text, name, PII_WINDOWS_WORD, SEGMENT_MAX);
-	return pii_hit(span, name, name + len);
+	if (len && pii_is(pii_byte(text, name + len), PII_SLASH))
+		return pii_hit(span, name, name + len);
+	len = pii_run(text, name, PII_WINDOWS_WORD, SEGMENT_MAX);
+	return len && pii_hit(span, name, words_end(text, name + len));
 }
 
 /* A segment of a path and a slash of these behind it: its end; 0: there is none. */
@@ -147,18 +317,20 @@ bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size
 	return pii_find_project(rule, text, at, from, span);
 }
 
-/* Behind the home of a user that builds. */
+/* Behind the home of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's. */
 bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			   struct regex_span *span)
 {
-	static const char *const places[] = { "/"
+	static const char *const places[] = { "runner/"
 					      "work/",
-					      "/build/", "/builds/" };
+					      "vsts/"
+					      "work/",
+					      "travis/build/", "gitlab-runner/builds/" };
 	(void)from;
-	size_t end = segment_end(text, at + strlen(rule->literal), false);
-	for (size_t i = 0; end && i < sizeof places / sizeof *places; i++)
-		if (pii_has_at(text, end, places[i], strlen(places[i])))
-			return project_at(text, end + strlen(places[i]), false, span);
+	size_t user = at + strlen(rule->literal);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+		if (pii_has_at(text, user, places[i], strlen(places[i])))
+			return project_at(text, user + strlen(places[i]), false, span);
 	return false;
 }
 

@@ -9,6 +9,7 @@
 #define FOUND_MAX 512 /* hits in one text; more, and all of it is masked */
 #define TOKEN_BYTES 8 /* of an HMAC in a token */
 #define OUT_MAX (1 << 20)
+#define MANY_RULES 16 /* of one detector */
 
 static const char token_prefix[] = "hash_";
 #define TOKEN_LEN (sizeof token_prefix - 1 + 2 * TOKEN_BYTES)
@@ -46,28 +47,54 @@ static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned pla
 	return byte == (uint8_t)rule->literal[place];
 }
 
-/* Each rule's bit in the tables that lead to it. */
-static void form_anchors(struct pii_engine *engine)
+static void add_rule(pii_rule_set *set, size_t rule)
 {
-	for (size_t r = 0; r < pii_rule_count; r++) {
-		const struct pii_rule *rule = &pii_rules[r];
-		uint64_t bit = 1ull << r;
-		engine->needs[r] = rule->needs;
-		engine->literal_len[r] = rule->literal ? strlen(rule->literal) : 0;
-		if (rule->literal)
-			engine->needs[r].pairs = pii_summary(view_of(rule->literal)).pairs;
-		for (int byte = 0; byte < 256; byte++) {
-			engine->before[byte] |=
-				is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)byte) ? bit
-											      : 0;
-			engine->first[byte] |=
-				is_anchor(rule, rule->first, rule->back, (uint8_t)byte) ? bit : 0;
-			engine->behind[byte] |=
-				!rule->runs || is_in_set(rule->behind, (uint8_t)byte) ? bit : 0;
-		}
-		for (int run = 1; run <= PII_RUN_MAX; run++)
-			engine->runs[run] |= !rule->runs || rule->runs & PII_RUN(run) ? bit : 0;
+	(*set)[rule / 64] |= 1ull << rule % 64;
+}
+
+/* The rule's bit in the tables that lead to it. */
+static void form_anchor(struct pii_engine *engine, size_t index)
+{
+	const struct pii_rule *rule = engine->rules[index];
+	for (int i = 0; i < 256; i++) {
+		struct pii_meaning *byte = &engine->meanings[i];
+		if (is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)i))
+			add_rule(&byte->before, index);
+		if (is_anchor(rule, rule->first, rule->back, (uint8_t)i))
+			add_rule(&byte->first, index);
+		if (!rule->runs || is_in_set(rule->behind, (uint8_t)i))
+			add_rule(&byte->behind, index);
 	}
+	for (int run = 1; run <= PII_RUN_MAX; run++)
+		if (!rule->runs || rule->runs & PII_RUN(run))
+			add_rule(&engine->runs[run], index);
+}
+
+static void form_rule(struct pii_engine *engine, int detector, const struct pii_rule *rule)
+{
+	size_t index = engine->rule_count++;
+	assert(index < PII_RULES_MAX);
+	engine->rules[index] = rule;
+	engine->detector_of[index] = (uint8_t)detector;
+	engine->literal_len[index] = rule->literal ? strlen(rule->literal) : 0;
+	form_anchor(engine, index);
+	for (int role = 0; role < ROLE_COUNT; role++)
+		if (engine->actions[role][detector] != PII_LEAVE)
+			add_rule(&engine->active_rules[role], index);
+}
+
+/* Detectors of many rules come last, so that the others are in one word of the set: a string that
+ * selects rules of two words is searched twice. */
+static void form_rules(struct pii_engine *engine)
+{
+	pii_meanings_init(engine->meanings);
+	for (int many = 0; many < 2; many++)
+		for (int detector = 0; detector < PII_PATTERNS; detector++) {
+			const struct pii_detector_info *info = &pii_detectors[detector];
+			for (size_t i = 0; i < info->rule_count; i++)
+				if ((info->rule_count > MANY_RULES) == many)
+					form_rule(engine, detector, &info->rules[i]);
+		}
 }
 
 /* Roles with equal actions share a class, named by the first of them. */
@@ -87,10 +114,10 @@ static void form_classes(struct pii_engine *engine)
 bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count,
 		     struct error *err)
 {
-	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS && pii_rule_count <= PII_RULES_MAX);
+	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS);
 	engine->patterns = memory_array(count, sizeof *engine->patterns);
 	form_classes(engine);
-	form_anchors(engine);
+	form_rules(engine);
 	for (; engine->pattern_count < count; engine->pattern_count++) {
 		struct regex **pattern = &engine->patterns[engine->pattern_count];
 		*pattern = regex_new(patterns[engine->pattern_count], 0, err);
@@ -125,7 +152,8 @@ static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
 		.start = span.start,
 		.end = span.end,
 		.action = action,
-		.name = detector == PII_HOME_DIRECTORY || detector == PII_WORKSPACE,
+		.name = detector == PII_HOME_DIRECTORY || detector == PII_GENERATED_PATH ||
+			detector == PII_WORKSPACE,
 	};
 }
 
@@ -147,28 +175,33 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
 	}
 }
 
-/* One text and the rules that may match in it; `from` says from where on each may. */
+/* One text and the rules of one word of the set that may match in it; `from` says from where on each
+ * may. */
 struct scan {
 	const struct pii_engine *engine;
 	const uint8_t *actions;
 	struct pii_found *found;
 	struct view text;
+	unsigned word;
 	uint64_t rules;
-	size_t from[PII_RULES_MAX];
+	size_t from[64];
 };
 
-static void try_rule(struct scan *s, unsigned index, size_t anchor)
+static void try_rule(struct scan *s, unsigned bit, size_t anchor)
 {
-	const struct pii_rule *rule = &pii_rules[index];
+	unsigned index = s->word * 64 + bit;
+	const struct pii_rule *rule = s->engine->rules[index];
 	size_t at = anchor - rule->back;
 	struct regex_span span;
-	if (anchor < rule->back || at < s->from[index])
+	if (anchor < rule->back || at < s->from[bit])
 		return;
 	if (!rule->first && !pii_has_at(s->text, at, rule->literal, s->engine->literal_len[index]))
 		return;
-	if (rule->find(rule, s->text, at, &s->from[index], &span)) {
-		add_part(s->found, rule->detector, s->actions[rule->detector], span);
-		s->from[index] = span.end;
+	if (rule->find(rule, s->text, at, &s->from[bit], &span)) {
+		unsigned detector = s->engine->detector_of[index];
+		add_part(s->found, detector, s->actions[detector], span);
+		if (s->from[bit] < span.end)
+			s->from[bit] = span.end;
 	}
 }
 
@@ -176,49 +209,77 @@ static void try_rule(struct scan *s, unsigned index, size_t anchor)
 static uint64_t fit_numbers(const struct scan *s, uint64_t rules, size_t at)
 {
 	size_t run = pii_run(s->text, at, PII_DIGIT, PII_RUN_MAX);
-	rules &= s->engine->runs[run];
-	return run < PII_RUN_MAX ? rules & s->engine->behind[pii_byte(s->text, at + run)] : rules;
+	rules &= s->engine->runs[run][s->word];
+	if (run == PII_RUN_MAX)
+		return rules;
+	return rules & s->engine->meanings[pii_byte(s->text, at + run)].behind[s->word];
 }
 
 static void run_rules(struct scan *s)
 {
-	const struct pii_engine *engine = s->engine;
-	uint64_t before = engine->before[0] & s->rules;
-	for (size_t i = 0; i < s->text.len; i++) {
-		uint8_t byte = s->text.at[i];
-		uint64_t found = before & engine->first[byte];
-		if (found && byte >= '0' && byte <= '9')
+	const struct pii_meaning *meanings = s->engine->meanings;
+	const uint8_t *text = s->text.at;
+	size_t len = s->text.len;
+	unsigned word = s->word;
+	uint64_t before = meanings[0].before[word], rules = s->rules;
+	for (size_t i = 0; i < len; i++) {
+		const struct pii_meaning *byte = &meanings[text[i]];
+		uint64_t found = before & byte->first[word] & rules;
+		before = byte->before[word];
+		if (!found)
+			continue;
+		if (text[i] >= '0' && text[i] <= '9')
 			found = fit_numbers(s, found, i);
 		for (; found; found &= found - 1)
 			try_rule(s, (unsigned)__builtin_ctzll(found), i);
-		before = engine->before[byte] & s->rules;
 	}
 }
 
-/* The rules that are not left alone and could match. */
-static uint64_t select_rules(const struct pii_engine *engine, const uint8_t *actions,
-			     struct view text, bool select)
+/* The rules of a role that could match; without `select`, all of them. */
+static pii_rule_set select_rules(const struct pii_engine *engine, enum site_role role,
+				 struct view text, bool select)
 {
-	uint64_t rules = 0;
-	struct pii_summary summary = pii_summary(text);
-	for (size_t i = 0; i < pii_rule_count; i++)
-		if (actions[pii_rules[i].detector] != PII_LEAVE &&
-		    (!select || pii_can_match(&summary, &engine->needs[i])))
-			rules |= 1ull << i;
+	pii_rule_set rules;
+	struct pii_summary summary = pii_summary(engine->meanings, text, &rules);
+	if (!select)
+		return engine->active_rules[role];
+	rules &= engine->active_rules[role];
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		for (uint64_t left = rules[word]; left; left &= left - 1) {
+			unsigned bit = (unsigned)__builtin_ctzll(left);
+			if (!pii_can_match(&summary, &engine->rules[word * 64 + bit]->needs))
+				rules[word] &= ~(1ull << bit);
+		}
 	return rules;
 }
 
+/* The strongest action of the detectors of these rules, but of those whose literal is missing. */
+static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions, struct view text,
+			 pii_rule_set rules)
+{
+	uint8_t action = PII_LEAVE;
+	for (size_t i = 0; i < engine->rule_count; i++) {
+		const char *literal = engine->rules[i]->literal;
+		if ((rules[i / 64] >> i % 64 & 1) &&
+		    (!literal || memmem(text.at, text.len, literal, engine->literal_len[i])))
+			action = stronger(actions[engine->detector_of[i]], action);
+	}
+	return action;
+}
+
 static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
-		   const uint8_t *actions, struct view text, bool select)
+		   enum site_role role, struct view text, bool select)
 {
 	struct pii_found *found = scratch->found;
+	const uint8_t *actions = engine->actions[role];
 	bool too_long = text.len > REGEX_TEXT_MAX;
-	uint64_t rules = select_rules(engine, actions, text, select);
-	if (rules && !too_long)
-		run_rules(&(struct scan){ engine, actions, found, text, rules, { 0 } });
-	for (; rules && too_long; rules &= rules - 1)
-		found->action = stronger(actions[pii_rules[__builtin_ctzll(rules)].detector],
-					 found->action);
+	pii_rule_set rules = select_rules(engine, role, text, select);
+	if (too_long)
+		found->action = strongest(engine, actions, text, rules);
+	for (unsigned word = 0; word < PII_RULE_WORDS && !too_long; word++)
+		if (rules[word])
+			run_rules(&(struct scan){
+				engine, actions, found, text, word, rules[word], { 0 } });
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)
@@ -335,7 +396,7 @@ struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_sc
 	found->hits = 0;
 	found->whole = false;
 	found->action = PII_LEAVE;
-	search(engine, scratch, engine->actions[role], text, select);
+	search(engine, scratch, role, text, select);
 	if (!found->hits)
 		return (struct pii_verdict){ .outcome = PII_CLEAN };
 	if (found->action == PII_DROP)

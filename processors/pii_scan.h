@@ -20,16 +20,16 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
 #define PII_NAME_MASK "*" /* in paths */
 #define PII_KEY_MIN 32    /* bytes of hmac_key */
 
-#define PII_RULES_MAX 64 /* built-in ones: a bit each */
-
 struct pii_engine {
-	/* The rules whose anchor may have this byte before it and be this byte; of numbers, what
-	 * may be behind them. */
-	uint64_t before[256], first[256], behind[256];
-	uint64_t runs[PII_RUN_MAX + 1];          /* by the digits of a number */
-	struct pii_summary needs[PII_RULES_MAX]; /* the rules', with the pairs of their literals */
+	struct pii_meaning meanings[256];
+	/* By the digits of a number: the rules that it fits. */
+	pii_rule_set runs[PII_RUN_MAX + 1];
+	const struct pii_rule *rules[PII_RULES_MAX];
+	uint8_t detector_of[PII_RULES_MAX];
 	size_t literal_len[PII_RULES_MAX];
-	struct regex **patterns; /* the operator's */
+	size_t rule_count;
+	pii_rule_set active_rules[ROLE_COUNT]; /* whose detector has an action */
+	struct regex **patterns;               /* the operator's */
 	size_t pattern_count;
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];

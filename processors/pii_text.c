@@ -2,7 +2,7 @@
 #include "processors/pii_text.h"
 
 #define WINDOWS (PII_WINDOWS_NAME | PII_WINDOWS_WORD)
-#define LOOSE (PII_QUERY | PII_URL | PII_SEGMENT | WINDOWS)
+#define LOOSE (PII_QUERY | PII_URL | PII_SECRET | PII_SEGMENT | WINDOWS)
 #define PLAIN (LOOSE | PII_NAME)
 #define LETTER (PLAIN | PII_LOCAL | PII_TOKEN | PII_BASE64 | PII_QUERY_NAME)
 
@@ -22,8 +22,8 @@ const uint32_t pii_kinds[256] = {
 	['+'] = PLAIN | PII_LOCAL | PII_TOKEN | PII_BASE64,
 	['='] = PLAIN | PII_TOKEN,
 	['%'] = PLAIN | PII_LOCAL | PII_QUERY_NAME,
-	['/'] = PII_SLASH | PII_TOKEN | PII_BASE64 | PII_QUERY | PII_URL,
-	['\\'] = PII_SLASH | PII_QUERY | PII_URL,
+	['/'] = PII_SLASH | PII_TOKEN | PII_BASE64 | PII_QUERY | PII_URL | PII_SECRET,
+	['\\'] = PII_SLASH | PII_QUERY | PII_URL | PII_SECRET,
 	[' '] = PII_WINDOWS_NAME,
 	['\t'] = PII_WINDOWS_NAME,
 	['\v'] = PII_WINDOWS_NAME,
@@ -34,11 +34,12 @@ const uint32_t pii_kinds[256] = {
 	['<'] = PII_SEGMENT,
 	['>'] = PII_SEGMENT,
 	['\''] = PII_SEGMENT | WINDOWS | PII_LOCAL,
-	['|'] = PII_SEGMENT | PII_QUERY | PII_URL,
-	['*'] = PII_QUERY | PII_URL,
-	['?'] = PII_SEGMENT | PII_QUERY,
-	[':'] = PII_SEGMENT | PII_QUERY | PII_URL,
-	[';'] = LOOSE,
+	['|'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
+	['*'] = PII_QUERY | PII_URL | PII_SECRET,
+	['?'] = PII_SEGMENT | PII_QUERY | PII_SECRET,
+	[':'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
+	['&'] = PLAIN & ~PII_SECRET,
+	[';'] = LOOSE & ~PII_SECRET,
 	[','] = LOOSE,
 	['('] = LOOSE,
 	[')'] = LOOSE,

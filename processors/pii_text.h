@@ -27,6 +27,7 @@ enum pii_kind {
 	PII_NAME = 1 << 17,
 	PII_WINDOWS_NAME = 1 << 18, /* may hold blanks */
 	PII_WINDOWS_WORD = 1 << 19, /* may not */
+	PII_SECRET = 1 << 20,       /* of a value behind name=: as PII_QUERY, but & and ; */
 	PII_LETTER = PII_UPPER | PII_LOWER,
 	PII_ALNUM = PII_DIGIT | PII_LETTER,
 	PII_HEX = PII_DIGIT | PII_HEX_LETTER,

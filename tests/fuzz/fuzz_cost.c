@@ -35,8 +35,11 @@ static uint64_t steps;
 
 #include "processors/pii_detectors.c"
 #include "processors/pii_find_address.c"
+#include "processors/pii_find_credential.c"
+#include "processors/pii_find_key.c"
 #include "processors/pii_find_number.c"
 #include "processors/pii_find_path.c"
+#include "processors/pii_find_place.c"
 #include "processors/pii_find_secret.c"
 #include "processors/pii_scan.c"
 #include "processors/pii_text.c"

@@ -126,7 +126,7 @@ static void every_text_site_is_scanned(void **state)
 static void values_units_nested_values_numbers_and_bytes_are_scanned(void **state)
 {
 	(void)state;
-	open_policy("{}");
+	open_policy("number_keys: [card, double, list]");
 	uint32_t mail = tables_attribute(&p, "x", "CANARY@example.com");
 	uint32_t fine = tables_attribute(&p, "fine", "fine");
 	uint32_t map = tables_nested(&p, VALUE_KVLIST, "m", fine, mail, 0);
@@ -135,6 +135,9 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 	uint32_t card = tables_integer(&p, "card", 4111111111111111);
 	uint32_t number = tables_integer(&p, "double", 0);
 	uint32_t plain = tables_integer(&p, "plain", 42);
+	uint32_t data = tables_integer(&p, "data", 4222222222222);
+	uint32_t list =
+		tables_nested(&p, VALUE_ARRAY, "list", tables_integer(&p, "", 4111111111111111), 0);
 	uint32_t bytes = tables_attribute(&p, "b", "");
 	p.attributes.at[unit].unit = tables_text(&p, "CANARY@example.com");
 	p.attributes.at[number].type = VALUE_DOUBLE;
@@ -142,12 +145,16 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 	p.attributes.at[bytes].type = VALUE_BYTES;
 	p.attributes.at[bytes].bytes = profiles_bytes_new(&p, "\xff CANARY@example.com", 20);
 	p.resources.at[0].attributes = tables_list(&p, mail, array, unit, 0);
-	p.scopes.at[0].attributes = tables_list(&p, card, number, plain, bytes, 0);
+	p.scopes.at[0].attributes = tables_list(&p, card, number, plain, bytes, data, list, 0);
 	p.samples.at[0].attributes = tables_list(&p, fine, 0);
 	run();
 	assert_false(tables_reach(&p, "CANARY"));
 	assert_false(tables_reach(&p, "4111111111111111"));
 	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "card")->type, VALUE_STRING);
+	/* Numbers of keys that are not named are data, whatever they look like. */
+	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "data")->type, VALUE_INT);
+	assert_int_equal(attribute_integer(tables_find(&p, p.scopes.at[0].attributes, "data")),
+			 4222222222222);
 	assert_string_equal(tables_value(&p, p.scopes.at[0].attributes, "double"), "****");
 	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "b")->type, VALUE_BYTES);
 	assert_int_equal(attribute_integer(tables_find(&p, p.scopes.at[0].attributes, "plain")),
@@ -252,6 +259,24 @@ static void uuid_is_off_until_named(void **state)
 	(void)state;
 	open_policy("detectors: {uuid: {}}");
 	assert_string_equal(value_after("id f81d4fae-7dec-11d0-a765-00a0c91e6bf6"), "id ****");
+}
+
+static void patterns_of_places_are_off_until_named_and_have_roles(void **state)
+{
+	(void)state;
+	open_policy("detectors: {user_name: {}, generated_path: {}}");
+	assert_string_equal(value_after("worker-user-alice"), "worker-user-****");
+	assert_string_equal(value_after("/tmp/alice/x.so"), "/tmp/alice/x.so");
+	assert_string_equal(file_after("/tmp/alice/x.so"), "/tmp/*/x.so");
+	assert_string_equal(file_after("worker-user-alice"), "worker-user-alice");
+	close_policy(state);
+	open_policy("detectors: {command_line: {roles: [file, value]}}");
+	assert_string_equal(file_after("/bin/java -jar a.jar"), "/bin/java ****");
+	assert_string_equal(value_after("/bin/java -jar a.jar"), "/bin/java ****");
+	close_policy(state);
+	open_policy("{}");
+	assert_string_equal(value_after("worker-user-alice"), "worker-user-alice");
+	assert_string_equal(file_after("/tmp/alice/x.so"), "/tmp/alice/x.so");
 }
 
 static void detectors_can_be_switched_off(void **state)
@@ -474,6 +499,7 @@ int main(void)
 		TEST(what_only_looks_like_an_id_is_scanned),
 		TEST(an_id_of_a_mapping_is_scanned_where_a_sample_has_it_too),
 		TEST(uuid_is_off_until_named),
+		TEST(patterns_of_places_are_off_until_named_and_have_roles),
 		TEST(detectors_can_be_switched_off),
 		TEST(hash_gives_the_same_token_for_the_same_text),
 		TEST(drop_removes_attributes_and_empties_texts),

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base64.h"
+#include "processors/pii_find.h"
+#include "processors/pii_text.h"
+#include "profile/wire.h"
+
+/* What stands behind a name that says it is secret, in URLs, headers, command lines and JSON. */
+
+/* Of a user and a password in front of a URL's host: no slash, and not # or ?. */
+static bool is_authority(uint8_t byte)
+{
+	return pii_is(byte, PII_URL) && !pii_is(byte, PII_SLASH) && byte != '#';
+}
+
+/* scheme://user:password@host, at the :// */
+bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		       struct regex_span *span)
+{
+	size_t start = at + strlen(rule->literal), colon = 0, end = 0;
+	(void)from;
+	for (size_t i = start; is_authority(pii_byte(text, i)) && i < text.len; i++) {
+		if (text.at[i] == ':' && !colon)
+			colon = i;
+		if (text.at[i] == '@' && i + 1 < text.len && is_authority(text.at[i + 1]))
+			end = i;
+	}
+	return colon && end > colon + 1 && pii_hit(span, start, end);
+}
+
+/* "user:password": text with a colon. */
+static bool is_user_and_password(struct view token)
+{
+	struct bytes plain;
+	bytes_init(&plain, 4096);
+	bool ok = base64_decode(&plain, token) && memchr(plain.at, ':', plain.len) &&
+		  wire_utf8_slow(plain.at, plain.len);
+	for (size_t i = 0; ok && i < plain.len; i++)
+		ok = plain.at[i] >= ' ' && plain.at[i] != 0x7f;
+	bytes_fini(&plain);
+	return ok;
+}
+
+/* A blank, as such or escaped; its length. */
+static size_t blank_at(struct view text, size_t at)
+{
+	uint8_t byte = pii_byte(text, at);
+	return byte == ' ' || byte == '\t' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
+}
+
+/* At the word "Basic". */
+bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		    struct regex_span *span)
+{
+	static const char word[] = "basic";
+	(void)rule, (void)from;
+	size_t start = at, gap = 1;
+	for (; word[start - at]; start++)
+		if ((pii_byte(text, start) | 0x20) != word[start - at])
+			return false;
+	for (int i = 0; i < 8 && (gap = blank_at(text, start)); i++)
+		start += gap;
+	size_t len = pii_run(text, start, PII_BASE64, 4096);
+	if (start == at + 5 || len < 8)
+		return false;
+	for (int i = 0; i < 2 && pii_byte(text, start + len) == '='; i++)
+		len++;
+	return is_user_and_password((struct view){ text.at + start, len }) &&
+	       pii_hit(span, start, start + len);
+}
+
+static uint8_t lower(uint8_t byte)
+{
+	return pii_is(byte, PII_UPPER) ? byte | 0x20 : byte;
+}
+
+/* Does the word, in small letters, end here? */
+static bool word_ends(struct view text, size_t end, const char *word)
+{
+	size_t left = strlen(word);
+	while (left && end && lower(text.at[end - 1]) == (uint8_t)word[left - 1])
+		left--, end--;
+	return !left;
+}
+
+/* The same, with no letter or digit before it. */
+static bool word_alone(struct view text, size_t end, const char *word)
+{
+	size_t len = strlen(word);
+	return word_ends(text, end, word) &&
+	       !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM));
+}
+
+/* What may stand before "key": api_key, api-key, apikey. */
+static bool is_secret_key(struct view text, size_t end)
+{
+	if (end && pii_is(text.at[end - 1], PII_DASH | PII_UNDERSCORE))
+		end--;
+	switch (end ? lower(text.at[end - 1]) : 0) {
+	case 'i':
+		return word_ends(text, end, "api");
+	case 's':
+		return word_ends(text, end, "access");
+	case 't':
+		return word_ends(text, end, "secret");
+	case 'e':
+		return word_ends(text, end, "private");
+	default:
+		return false;
+	}
+}
+
+#define LETTERS(a, b, c) ((uint32_t)(a) << 16 | (uint32_t)(b) << 8 | (uint32_t)(c))
+
+/* Does a word end here that makes the value of a name secret? */
+static bool is_secret(struct view text, size_t end)
+{
+	if (end < 3)
+		return false;
+	const uint8_t *tail = text.at + end - 3;
+	switch (LETTERS(lower(tail[0]), lower(tail[1]), lower(tail[2]))) {
+	case LETTERS('o', 'r', 'd'):
+		return word_ends(text, end, "password");
+	case LETTERS('s', 'w', 'd'):
+		return word_ends(text, end, "passwd");
+	case LETTERS('p', 'w', 'd'):
+		return word_alone(text, end, "pwd");
+	case LETTERS('a', 's', 's'):
+		return word_alone(text, end, "pass");
+	case LETTERS('a', 's', 'e'):
+		return word_ends(text, end, "passphrase");
+	case LETTERS('r', 'e', 't'):
+		return word_ends(text, end, "secret");
+	case LETTERS('k', 'e', 'n'):
+		return word_ends(text, end, "token");
+	case LETTERS('k', 'e', 'y'):
+		return is_secret_key(text, end - 3);
+	case LETTERS('i', 'a', 'l'):
+		return word_ends(text, end, "credential");
+	case LETTERS('a', 'l', 's'):
+		return word_ends(text, end, "credentials");
+	case LETTERS('n', 'i', 'd'):
+		return word_ends(text, end, "sessionid");
+	case LETTERS('_', 'i', 'd'):
+	case LETTERS('-', 'i', 'd'):
+		return word_ends(text, end - 3, "session");
+	case LETTERS('u', 'r', 'e'):
+		return word_ends(text, end, "signature");
+	case LETTERS('s', 'i', 'g'):
+		return word_alone(text, end, "sig");
+	case LETTERS('u', 't', 'h'):
+		return word_alone(text, end, "auth");
+	default:
+		return false;
+	}
+}
+
+/* Where what a quotation mark began ends: at the same mark, escaped as the first is; or with the
+ * string. */
+static size_t quoted_end(struct view text, size_t at, uint8_t mark, bool escaped)
+{
+	for (; at < text.len; at++) {
+		if (escaped && text.at[at] == '\\' && pii_byte(text, at + 1) == mark)
+			return at;
+		if (!escaped && text.at[at] == mark)
+			return at;
+		if (!escaped && text.at[at] == '\\' && at + 1 < text.len)
+			at++;
+	}
+	return text.len;
+}
+
+/* A quotation mark, or one behind a backslash; its length. */
+static size_t quote_at(struct view text, size_t at)
+{
+	size_t escape = pii_byte(text, at) == '\\';
+	uint8_t mark = pii_byte(text, at + escape);
+	return mark == '"' || mark == '\'' ? 1 + escape : 0;
+}
+
+static bool quoted_at(struct view text, size_t at, struct regex_span *span)
+{
+	size_t quote = quote_at(text, at), start = at + quote;
+	return quote &&
+	       pii_hit(span, start, quoted_end(text, start, text.at[start - 1], quote == 2));
+}
+
+static bool value_at(struct view text, size_t at, struct regex_span *span)
+{
+	if (quote_at(text, at))
+		return quoted_at(text, at, span);
+	return pii_hit(span, at, at + pii_run(text, at, PII_SECRET, SIZE_MAX));
+}
+
+/* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
+bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		       struct regex_span *span)
+{
+	(void)rule, (void)from;
+	uint8_t first = pii_byte(text, at + 1);
+	if (!is_secret(text, at) || first == '=' || first == '(' || first == '~')
+		return false;
+	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd"))
+		return false;
+	return value_at(text, at + 1, span);
+}
+
+/* name%3Dvalue, up to an escaped & */
+bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, size_t at,
+			       size_t *from, struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t start = at + 3, end = start;
+	if (text.at[at] != '%' || !is_secret(text, at))
+		return false;
+	while (pii_is(pii_byte(text, end), PII_SECRET) && end < text.len &&
+	       !PII_WORD_AT(text, end, "%26"))
+		end++;
+	return pii_hit(span, start, end);
+}
+
+static size_t blanks_at(struct view text, size_t at)
+{
+	size_t n = 0;
+	while (n < 4 && pii_byte(text, at + n) == ' ')
+		n++;
+	return n;
+}
+
+/* "name": "value", at the colon. */
+bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t name = at - 1;
+	if (name && text.at[name - 1] == '\\')
+		name--;
+	return is_secret(text, name) && quoted_at(text, at + 1 + blanks_at(text, at + 1), span);
+}
+
+/* Where the name that ends here begins. */
+static size_t name_start(struct view text, size_t end)
+{
+	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, 64);
+}
+
+/* --name value, at the blank. */
+bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			   struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (!is_secret(text, at))
+		return false;
+	size_t name = name_start(text, at), value = at + blanks_at(text, at);
+	if (text.at[name] != '-' || (name && text.at[name - 1] != ' ') ||
+	    pii_byte(text, value) == '-' || pii_byte(text, value) == ' ')
+		return false;
+	return value_at(text, value, span);
+}
+
+/* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function. */
+bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			   struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (!is_secret(text, at))
+		return false;
+	size_t name = name_start(text, at), value = at + 1 + blanks_at(text, at + 1);
+	return memchr(text.at + name, '-', at - name) && pii_byte(text, value) != ' ' &&
+	       value_at(text, value, span);
+}

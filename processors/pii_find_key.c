@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/pii_find.h"
+#include "processors/pii_text.h"
+
+/* Keys of services, which have a prefix of their own. */
+static bool glued(struct view text, size_t at)
+{
+	return at && pii_is(text.at[at - 1], PII_ALNUM);
+}
+
+/* A run of at least min bytes at `tail`. */
+static bool run_from(struct view text, size_t start, size_t tail, uint32_t kinds, size_t min,
+		     struct regex_span *span)
+{
+	size_t len = pii_run(text, tail, kinds, SIZE_MAX);
+	return len >= min && pii_hit(span, start, tail + len);
+}
+
+bool pii_find_run(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	(void)from;
+	return run_from(text, at, at + strlen(rule->literal), rule->kinds, rule->min, span);
+}
+
+bool pii_find_key(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	return !glued(text, at) && pii_find_run(rule, text, at, from, span);
+}
+
+static bool is_aws_prefix(struct view text, size_t at)
+{
+	static const char prefixes[][5] = { "AKIA", "ASIA", "AGPA", "AIDA", "AROA",
+					    "AIPA", "ANPA", "ANVA", "ABIA", "ACCA" };
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (pii_has_at(text, at, prefixes[i], 4))
+			return true;
+	return PII_WORD_AT(text, at, "A3T");
+}
+
+/* A word of twenty capitals and digits. */
+bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		      struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return pii_run(text, at, PII_UPPER | PII_DIGIT, 21) == 20 && is_aws_prefix(text, at) &&
+	       pii_hit(span, at, at + 20);
+}
+
+static bool one_of(struct view text, size_t at, const char *bytes)
+{
+	uint8_t byte = pii_byte(text, at);
+	return byte && strchr(bytes, byte);
+}
+
+/* ghp_..., at the "gh" */
+bool pii_find_key_github(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return pii_byte(text, at + 3) == '_' && one_of(text, at + 2, "opsur") && !glued(text, at) &&
+	       run_from(text, at, at + 4, PII_ALNUM, 36, span);
+}
+
+/* sk_live_..., at the "k_" */
+bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule;
+	return at > *from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') &&
+	       !glued(text, at - 1) &&
+	       (PII_WORD_AT(text, at + 2, "live_") || PII_WORD_AT(text, at + 2, "test_")) &&
+	       run_from(text, at - 1, at + 7, PII_ALNUM, 20, span);
+}
+
+/* xoxb-..., at the "xox" */
+bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abeoprs") &&
+	       !glued(text, at) && run_from(text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
+}
+
+/* sk-proj-..., at the "sk-" */
+bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t kind = PII_WORD_AT(text, at + 3, "ant-")       ? 4
+		      : PII_WORD_AT(text, at + 3, "proj-")    ? 5
+		      : PII_WORD_AT(text, at + 3, "svcacct-") ? 8
+		      : PII_WORD_AT(text, at + 3, "admin-")   ? 6
+							      : 0;
+	return kind && !glued(text, at) &&
+	       run_from(text, at, at + 3 + kind, PII_BASE64URL, 20, span);
+}
+
+bool pii_find_key_openai_old(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			     struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return !glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 &&
+	       pii_hit(span, at, at + 51);
+}
+
+/* SG., 22 bytes, a dot, 43 bytes */
+bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			   struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return !glued(text, at) && pii_byte(text, at + 25) == '.' &&
+	       pii_run(text, at + 3, PII_BASE64URL, 22) == 22 &&
+	       pii_run(text, at + 26, PII_BASE64URL, 43) == 43 && pii_hit(span, at, at + 69);
+}
+
+/* AccountKey=..., at the "Key=" */
+bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			struct regex_span *span)
+{
+	(void)rule;
+	size_t name = PII_WORD_BEFORE(text, at, "Account")  ? 7
+		      : PII_WORD_BEFORE(text, at, "Access") ? 6
+							    : 0;
+	if (!name || at - name < *from || !run_from(text, at + 4, at + 4, PII_BASE64, 32, span))
+		return false;
+	for (int i = 0; i < 2 && pii_byte(text, span->end) == '='; i++)
+		span->end++;
+	return true;
+}
+
+/* A client secret, at its "Q~". */
+bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			   struct regex_span *span)
+{
+	static const uint32_t kinds = PII_BASE64URL | PII_DOT | PII_TILDE;
+	(void)rule;
+	if (at < *from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
+	    pii_run_back(text, at - 1, kinds, 3) < 3)
+		return false;
+	size_t len = pii_run(text, at + 2, kinds, 34);
+	return len >= 31 && pii_hit(span, at - 4, at + 2 + len);
+}
+
+/* A private key in PEM takes all that follows. */
+bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	(void)from;
+	size_t name = at + strlen(rule->literal);
+	for (size_t i = name; i <= name + 32; i++) {
+		if (PII_WORD_AT(text, i, "PRIVATE KEY"))
+			return pii_hit(span, at, text.len);
+		if (pii_byte(text, i) != ' ' && !pii_is(pii_byte(text, i), PII_UPPER))
+			return false;
+	}
+	return false;
+}
+
+/* hvs., hvb., hvr., at the "hv" */
+bool pii_find_key_vault(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			struct regex_span *span)
+{
+	(void)rule, (void)from;
+	return pii_byte(text, at + 3) == '.' && one_of(text, at + 2, "sbr") && !glued(text, at) &&
+	       run_from(text, at, at + 4, PII_BASE64URL, 24, span);
+}
+
+/* shpat_ and the like, at the "shp" */
+bool pii_find_key_shopify(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	bool kind = PII_WORD_AT(text, at + 3, "at_") || PII_WORD_AT(text, at + 3, "ca_") ||
+		    PII_WORD_AT(text, at + 3, "pa_") || PII_WORD_AT(text, at + 3, "ss_");
+	return kind && !glued(text, at) && run_from(text, at, at + 6, PII_HEX, 32, span);
+}
+
+/* dop_v1_ and the like, at the "_v1_" */
+bool pii_find_key_digitalocean(const struct pii_rule *rule, struct view text, size_t at,
+			       size_t *from, struct regex_span *span)
+{
+	(void)rule;
+	return at >= *from + 3 && one_of(text, at - 1, "opr") &&
+	       PII_WORD_BEFORE(text, at - 1, "do") && !glued(text, at - 3) &&
+	       run_from(text, at - 3, at + 4, PII_HEX, 64, span);
+}
+
+/* 32 digits and no more behind a prefix; where they end, 0: they are others. */
+static size_t hex_32(struct view text, size_t at)
+{
+	return pii_run(text, at, PII_HEX, 33) == 32 && !pii_is(pii_byte(text, at + 32), PII_ALNUM)
+		       ? at + 32
+		       : 0;
+}
+
+/* dapi..., perhaps with "-2" at its end */
+bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			     struct regex_span *span)
+{
+	(void)from;
+	size_t end = glued(text, at) ? 0 : hex_32(text, at + strlen(rule->literal));
+	if (end && pii_byte(text, end) == '-' && pii_is(pii_byte(text, end + 1), PII_DIGIT))
+		end += 2;
+	return pii_hit(span, at, end);
+}
+
+/* SK... and AC... */
+bool pii_find_key_twilio(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	bool prefix = PII_WORD_AT(text, at, "SK") || PII_WORD_AT(text, at, "AC");
+	return prefix && !glued(text, at) && pii_hit(span, at, hex_32(text, at + 2));
+}
