@@ -176,11 +176,17 @@ lint: install-test
 format: install-test
 	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 
+# The end of docs/POLICY.md, from the mark on, is measured (make bench-pii) and stays.
+MEASURED := ^<!-- measured:
 manual: $(B)/portcullis
 	$(B)/portcullis manual >docs/manual/reference.md
+	{ $(B)/portcullis manual pii | sed '/$(MEASURED)/q'; sed '1,/$(MEASURED)/d' docs/POLICY.md; } >$(B)/POLICY.md
+	cp $(B)/POLICY.md docs/POLICY.md
 
 manual-check: $(B)/portcullis
 	$(B)/portcullis manual | diff -u docs/manual/reference.md - || { echo "docs/manual/reference.md is stale: make manual"; exit 1; }
+	sed '/$(MEASURED)/q' docs/POLICY.md >$(B)/POLICY.md
+	$(B)/portcullis manual pii | sed '/$(MEASURED)/q' | diff -u $(B)/POLICY.md - || { echo "docs/POLICY.md is stale: make manual"; exit 1; }
 
 # The bill of materials: what the program is linked with here, as SPDX. The image has one of its own (docker/stage.sh).
 sbom: $(B)/portcullis.spdx.json

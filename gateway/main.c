@@ -34,7 +34,10 @@ const struct command commands[] = {
 	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",
 	  command_send, 2 },
 	{ "featuregate", "[ID]", "Lists the supported feature gates.", command_feature_gate, 1 },
-	{ "manual", "", "Prints the reference, docs/manual/reference.md.", command_manual },
+	{ "manual", "[TYPE]",
+	  "Prints the reference, docs/manual/reference.md, or the page of one component: that of "
+	  "pii is docs/POLICY.md.",
+	  command_manual, 1 },
 	{ "man", "", "Prints the man page portcullis(1).", command_man },
 	{ "completion", "bash|zsh|fish",
 	  "Prints the completion of commands and options for a shell.", command_completion, 1 },

@@ -323,6 +323,9 @@ struct component_factory {
 	/* Prints what does not fit into the manual's tables (`portcullis components TYPE`); may be
 	 * NULL. [main thread, without an instance] */
 	void (*describe)(struct bytes *out);
+	/* Prints a page of its own (`portcullis manual TYPE`), in Markdown; may be NULL. [main
+	 * thread, without an instance] */
+	void (*page)(struct bytes *out);
 };
 
 #endif

@@ -306,35 +306,47 @@ static size_t card_gap(struct view text, size_t at)
 	return byte == '.' || byte == '_' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
-/* 4111.1111.1111.1111: groups of 4, 4, 4 and up to 4 and 3, or of 4, 6 and 5 digits, with the same
- * separator. */
+/* Digits in groups with the same separator: of 4, 4, 4 and up to 4 and 3 digits, or of 4, 6 and 5.
+ */
+struct card_groups {
+	uint8_t digits[CARD_MAX];
+	size_t count, end;
+};
+
+static void read_card_groups(struct view text, size_t at, struct card_groups *card)
+{
+	static const size_t fours[] = { 4, 4, 4, 4, 3, 0 }, six[] = { 4, 6, 5, 0 };
+	size_t gap = card_gap(text, at + 4);
+	uint8_t mark = pii_byte(text, at + 4);
+	const size_t *group = gap && digits_at(text, at + 4 + gap, 5) ? six : fours;
+	*card = (struct card_groups){ .end = at };
+	for (size_t i = at; *group; group++) {
+		size_t len = pii_run(text, i, PII_DIGIT, *group);
+		if (!len)
+			return;
+		memcpy(card->digits + card->count, text.at + i, len);
+		card->count += len;
+		card->end = i + len;
+		if (len < *group || pii_byte(text, card->end) != mark)
+			return;
+		i = card->end + card_gap(text, card->end);
+	}
+}
+
+/* 4111.1111.1111.1111 */
 bool pii_find_card_groups(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			  struct regex_span *span)
 {
+	struct card_groups card;
 	(void)rule, (void)from;
-	size_t gap = card_gap(text, at + 4), i = at, count = 0;
-	uint8_t digits[CARD_MAX], mark = pii_byte(text, at + 4);
-	if (!gap || is_fraction(text, at))
+	if (is_fraction(text, at))
 		return false;
-	bool six = digits_at(text, at + 4 + gap, 5);
-	for (size_t group = 0; group < (six ? 3 : 5); group++) {
-		size_t want = !six ? (group == 4 ? 3 : 4) : group == 0 ? 4 : group == 1 ? 6 : 5;
-		if (group && (card_gap(text, i) != gap || pii_byte(text, i) != mark ||
-			      !is_digit(text, i + gap)))
-			break;
-		i += group ? gap : 0;
-		size_t len = pii_run(text, i, PII_DIGIT, want);
-		for (size_t n = 0; n < len; n++)
-			digits[count++] = text.at[i + n];
-		i += len;
-		if (len < want)
-			break;
-	}
-	size_t more = card_gap(text, i);
-	if (is_alnum(text, i) || (more && is_digit(text, i + more)))
+	read_card_groups(text, at, &card);
+	size_t more = card_gap(text, card.end);
+	if (is_alnum(text, card.end) || (more && is_digit(text, card.end + more)))
 		return false;
-	return count >= 13 && is_issued(digits, count) && luhn(digits, count) &&
-	       pii_hit(span, at, i);
+	return card.count >= 13 && is_issued(card.digits, card.count) &&
+	       luhn(card.digits, card.count) && pii_hit(span, at, card.end);
 }
 
 /* Area 000, 666, 9xx, group 00 and serial 0000 are never given (SSA, since 2011). */

@@ -92,8 +92,8 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 	return email_at(text, at, separator, end, span);
 }
 
-/* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without a
- * signature, the second part must begin as JSON does. */
+/* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without
+ * a signature, the second part must begin as JSON does. */
 bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		  struct regex_span *span)
 {

@@ -175,8 +175,8 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
 	}
 }
 
-/* One text and the rules of one word of the set that may match in it; `from` says from where on each
- * may. */
+/* One text and the rules of one word of the set that may match in it; `from` says from where on
+ * each may. */
 struct scan {
 	const struct pii_engine *engine;
 	const uint8_t *actions;

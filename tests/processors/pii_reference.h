@@ -403,7 +403,7 @@ static bool cut_iban(struct view text, struct regex_span *span)
 		"LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25"
 		"QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25SV28TL23TN24TR26UA29VA22VG24XK20";
 	for (size_t i = 0; lengths[i]; i += 4) {
-		size_t want = (size_t)atoi((char[]){ lengths[i + 2], lengths[i + 3], 0 });
+		size_t want = (size_t)(lengths[i + 2] - '0') * 10 + (size_t)(lengths[i + 3] - '0');
 		if (memcmp(text.at + span->start, lengths + i, 2) != 0)
 			continue;
 		want += text.at[span->start + 4] == ' ' ? (want - 1) / 4 : 0;
