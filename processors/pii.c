@@ -309,8 +309,7 @@ static void pii_destroy(void *instance)
 static void pii_describe(struct bytes *out)
 {
 	bytes_add_text(out, "| role | sites |\n|---|---|\n| `value` | attribute values, nested "
-			    "ones and whole numbers included |\n| `unit` | units of attributes "
-			    "|\n");
+			    "ones included |\n| `unit` | units of attributes |\n");
 	for (enum site_role role = ROLE_SCOPE; role < ROLE_COUNT; role++) {
 		bytes_format(out, "| `%s` |", site_role_names[role]);
 		for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++)

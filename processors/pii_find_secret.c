@@ -62,8 +62,8 @@ static size_t domain_end(struct view text, size_t at)
 static bool email_at(struct view text, size_t at, size_t separator, size_t end,
 		     struct regex_span *span)
 {
-	size_t before = pii_run_back(text, at, PII_LOCAL, 64), start = at + separator;
-	if (!before || !end)
+	size_t before = end ? pii_run_back(text, at, PII_LOCAL, 64) : 0, start = at + separator;
+	if (!before)
 		return false;
 	struct view domain = { text.at + start, end - start };
 	return !is_version(domain) && !is_unit(domain) && pii_hit(span, at - before, end);
@@ -78,18 +78,20 @@ bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, si
 	return email_at(text, at, separator, domain_end(text, at + separator), span);
 }
 
-/* In full-width characters, the dots too. */
+/* In full-width characters, the dots too. The domain ends where the next address's begins. */
 bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			 struct regex_span *span)
 {
 	(void)from;
-	size_t separator = strlen(rule->literal), start = at + separator;
-	size_t len = pii_run(text, start, PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH, 255);
-	size_t end = domain_end(text, start);
-	for (size_t i = start + 1; i + 3 < start + len; i++)
-		if (PII_WORD_AT(text, i, "\xef\xbc\x8e"))
-			return email_at(text, at, separator, start + len, span);
-	return email_at(text, at, separator, end, span);
+	size_t separator = strlen(rule->literal), start = at + separator, end = start;
+	bool dot = false;
+	while (pii_is(pii_byte(text, end), PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH) &&
+	       !pii_has_at(text, end, rule->literal, separator)) {
+		dot = dot || (end > start + 3 && PII_WORD_AT(text, end - 3, "\xef\xbc\x8e"));
+		end++;
+	}
+	struct view domain = { text.at, end };
+	return email_at(text, at, separator, dot ? end : domain_end(domain, start), span);
 }
 
 /* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without

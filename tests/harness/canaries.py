@@ -158,6 +158,12 @@ def _verhoeff(digits):
     return next(digits + d for d in string.digits if value(digits + d) == 0)
 
 
+def _iban(country, account):
+    """Puts the check digits between."""
+    number = int("".join(str(int(c, 36)) for c in account + country + "00"))
+    return "%s%02d%s" % (country, 98 - number % 97, account)
+
+
 def _base64url(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
@@ -195,4 +201,14 @@ def specimens(rng, word):
     found["home_directory"] = "/home/%s/src/main.go" % secret, secret
     secret = word()
     found["url_query"] = "https://shop.example.com/pay?session=" + secret, secret
+    mac = ":".join("%02x" % rng.randint(16, 254) for _ in range(6))
+    found["mac"] = mac, mac
+    iban = _iban("GB", "".join(rng.choices(string.ascii_uppercase, k=4)) + _digits(rng, 14))
+    found["iban"] = iban, iban
+    secret = base64.b64encode(("%s:%s" % (word(), word())).encode()).decode()
+    found["basic"] = "Basic " + secret, secret
+    secret = word()
+    found["credential"] = "run --password " + secret, secret
+    secret = word()
+    found["url_credentials"] = "redis://cart:%s@cache:6379/0" % secret, secret
     return found

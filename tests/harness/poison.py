@@ -21,7 +21,7 @@ POLICY = """\
     values: {tier: [gold, silver], size: ["5", MiB]}
     link: LINK
     profile: PROFILE
-  pii: {}
+  pii: {number_keys: [note]}
 """
 
 

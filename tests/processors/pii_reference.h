@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -714,6 +715,8 @@ static bool is_windows(struct view text, struct regex_span *span)
 #define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])([^\\s\"'<>&;]+))"
 #define DOMAIN_NAME \
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
+#define WIDE_AT "\\xef\\xbc\\xa0"
+#define NARROW "(?!" WIDE_AT ")"
 #define CARD_GROUPS(gap) \
 	"[2-8][0-9]{3}" gap "(?:[0-9]{4}" gap "[0-9]{4}" gap "[0-9]{1,4}(?:(?<=[0-9]{4})" gap \
 	"[0-9]{1,3})?|[0-9]{6}" gap "[0-9]{1,5})"
@@ -731,8 +734,9 @@ static const struct reference_rule {
 	{ PII_EMAIL, "&#64;" DOMAIN_NAME, is_email_html },
 	{ PII_EMAIL, "&#x40;" DOMAIN_NAME, is_email_escaped },
 	{ PII_EMAIL, "\\\\u0040" DOMAIN_NAME, is_email_escaped },
-	{ PII_EMAIL, "\\xef\\xbc\\xa0" DOMAIN_NAME, is_email_percent },
-	{ PII_EMAIL, "\\xef\\xbc\\xa0[A-Za-z0-9.\\x80-\\xff-]{1,255}", is_email_wide },
+	{ PII_EMAIL, WIDE_AT "(?:" NARROW "[A-Za-z0-9\\x80-\\xff](?:" NARROW "[A-Za-z0-9\\x80-\\xff-]){0,62}\\.){1,8}"
+		     "(?:" NARROW "[A-Za-z\\x80-\\xff]){2,24}", is_email_percent },
+	{ PII_EMAIL, WIDE_AT "(?:" NARROW "[A-Za-z0-9.\\x80-\\xff-])+", is_email_wide },
 	{ PII_IPV4, "[0-9]{1,3}(?:\\.[0-9]{1,3}){3}", is_ipv4 },
 	{ PII_IPV4, "(?<![A-Za-z0-9])(?:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
 	{ PII_IPV6, "::1", is_loopback },

@@ -13,7 +13,10 @@ from google.protobuf.message import DecodeError
 
 from harness.corpus import inflate
 
-RATIO_MAX = 3
+# Instructions per byte. When this limit was set, a byte of real strings cost 66 on average, and three times as much was
+# what a hostile one may cost. Real strings have become twice as cheap since; hostile ones may not become more expensive.
+HOSTILE_MAX = 195
+AVERAGE_MAX = 45
 # Below so many bytes it is the string that costs, not its bytes: a short one may cost what one of this length may.
 LENGTH_MIN = 64
 SEEDS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "cost"
@@ -31,7 +34,13 @@ UNITS = [
     "?a", "?a=", "://", "://a?", "http://a/?a=b ", "ImFsZyI", "ImFsZyI.", "JhbGci", "iYWxnI", "AKIA", "A", "AIza", "gh",
     "ghp_", "github_pat_", "npm_", "sk_live_", "xoxb-", "glpat-", "sk-ant-", "sk-", "GOCSPX-", "ya29.", "SG.", "Key=",
     "AccountKey=", "1Q~", "aaa1Q~", "PRIVATE KEY", "-----BEGIN ", "-", "+", " ", "a", "\u00e9", "\0", "\n", "_",
-    "@a.b:c-d/e\\f?g=h+i_j~A1 %20",
+    "@a.b:c-d/e\\f?g=h+i_j~A1 %20", "%40", "a%40b.", "&#64;", "\\u0040", "\uff20", "a\uff20b\uff0e", "ip-", "ip-1-1-1-", "::1",
+    "aa:bb:", "aa:bb:cc:dd:ee:ff:", "aa-bb-cc-", "0a1b.2c3d.", "Key", "secret=", "password", "password=", "token%3D", "token%26",
+    "\"token\":", "\"pwd\": \"", "-auth ", "a-key: ", "--token ", "://a:b@", "://a:", "a@a@:", "Basic ", "Basic YTpi", "basic%20",
+    "GB82WEST", "GB82 WEST ", "NO9386011117947 ", "4111.", "4111.1111.1111.1112 ", "4111_", "4111%20", "1-202-555-", "%2B1202555",
+    "%2Fhome%2F", "%5Cusers%5C", "\\\\a\\home\\b", "\\\\a\\b\\c\\users\\", "HarddiskVolume1\\users\\a", "/home/./", "/home/../",
+    "/home/a/../", "GET /home/a ", "-I/home/a ", "/Users/a B ", "ssh://a/home/b ", "webpack://a.js?b ", "glsa_", "glc_", "hf_",
+    "do", "dop_v1_", "hvs.", "shpat_", "dapi", "SK", "TT3", "ATATT3", "lin_api_", "hooks.slack.com/",
 ]
 
 
@@ -98,7 +107,7 @@ def count(tool, groups, directory):
 
 
 @pytest.mark.parametrize("kind", ["made", "real"])
-def test_no_text_costs_three_times_the_average_of_each_byte(build, corpus, tmp_path, kind):
+def test_no_string_is_expensive_for_its_length(build, corpus, tmp_path, kind):
     if build.name != "release":
         pytest.skip("instructions are counted in the optimised build")
     if kind == "real" and not corpus:
@@ -107,9 +116,9 @@ def test_no_text_costs_three_times_the_average_of_each_byte(build, corpus, tmp_p
     texts = list(hostile())
     counted = count(build / "tests/support/pii_cost_tool", [usual] + [[text] for _, text in texts], tmp_path)
     average = counted[0] / sum(map(len, usual))
-    ratios = sorted(((cost / max(len(text), LENGTH_MIN) / average, name) for cost, (name, text) in zip(counted[1:], texts)),
-                    reverse=True)
+    costs = sorted(((cost / max(len(text), LENGTH_MIN), name) for cost, (name, text) in zip(counted[1:], texts)), reverse=True)
     print("%d %s strings, %.1f instructions per byte; worst:" % (len(usual), kind, average))
-    for ratio, name in ratios[:8]:
-        print("%6.2f %s" % (ratio, name))
-    assert ratios[0][0] <= RATIO_MAX, ratios[:5]
+    for each, name in costs[:8]:
+        print("%6.1f %s" % (each, name))
+    assert average <= AVERAGE_MAX
+    assert costs[0][0] <= HOSTILE_MAX, costs[:5]

@@ -48,7 +48,7 @@ processors:
     location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
     sample: [span_id]
     values: {tier: [gold, silver], size: ["5", MiB]}
-  pii: {}
+  pii: {number_keys: [note]}
 """
 # What can be said in the Collector: keep_matching_keys at every context that profiles have there, also in the maps whose
 # keys are known beforehand; the payload emptied; known keys deleted; each kind of personal data replaced in every value and
