@@ -165,9 +165,11 @@ static bool otlp_http_check(const void *config, struct error *err)
 #define OTHER_SIGNAL .inert = true, .help = "Only profiles are sent."
 
 static const struct config_row rows[] = {
-	ROW(endpoint, .help = "Base URL of the server, such as `http://host:4318`. `" PATH
-			      "` is appended. The scheme decides about TLS."),
-	ROW(profiles_endpoint, .help = "The complete URL for profiles, instead of `endpoint`."),
+	ROW(endpoint, .role = ROLE_CONNECTS,
+	    .help = "Base URL of the server, such as `http://host:4318`. `" PATH
+		    "` is appended. The scheme decides about TLS."),
+	ROW(profiles_endpoint, .role = ROLE_CONNECTS,
+	    .help = "The complete URL for profiles, instead of `endpoint`."),
 	ROW(encoding, .def = "proto", .choices = encodings,
 	    .help = "`proto`: protobuf; `json`: OTLP/JSON, which is several times larger."),
 	HTTP_SENDER_ROWS(struct otlp_http_config, client,

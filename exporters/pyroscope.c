@@ -395,7 +395,7 @@ static const struct config_table label_table = { sizeof(struct label_config), la
 #define ROW(member, ...) CONFIG_ROW(struct pyroscope_config, member, .key = #member, __VA_ARGS__)
 
 static const struct config_row rows[] = {
-	ROW(endpoint,
+	ROW(endpoint, .role = ROLE_CONNECTS,
 	    .help = "Base URL of Pyroscope, such as `http://host:4040`. The path of the API is "
 		    "appended."),
 	ROW(preset, .def = "v1", .choices = presets,

@@ -6,6 +6,7 @@
 #include "config/source.h"
 #include "config/suggest.h"
 #include "gateway/components.h"
+#include "gateway/environment.h"
 #include "gateway/service.h"
 #include "gateway/usage.h"
 #include "pipeline/graph/inventory.h"
@@ -39,6 +40,9 @@ bool command_validate(const struct options *options, struct error *err)
 		ok = error_set(err, ERROR_CONFIG,
 			       "warnings: %u. service::silence takes the identifiers in brackets",
 			       warnings);
+	if (ok && options->environment)
+		ok = environment_check(service.reload.running->graph, service.runtime.telemetry,
+				       options->problems);
 	service_close(&service);
 	return ok;
 }

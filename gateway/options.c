@@ -47,6 +47,10 @@ const struct option options_table[] = {
 	       .commands = "explain",
 	       .help = "Another configuration for explain, which then prints where the two differ. "
 		       "Repeatable, as --config is."),
+	OPTION("--environment", environment, .kind = OPTION_SWITCH, .commands = "validate",
+	       .help = "validate also checks this machine: ports can be bound, certificates load, "
+		       "match their keys and have not expired, files can be written, and the "
+		       "names of destinations resolve. It connects to no destination."),
 	OPTION("--profiles-only", profiles_only, .kind = OPTION_SWITCH,
 	       .help = "Skips pipelines of other signals, the components that no pipeline for "
 		       "profiles uses, and extensions that this build does not have, with a "

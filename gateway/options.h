@@ -14,7 +14,7 @@ struct options {
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
 	/* gets all errors of the configuration; of the caller of options_parse */
 	struct problems *problems;
-	bool help, version, profiles_only, insecure_listen, dry_run, include_partial;
+	bool help, version, profiles_only, environment, insecure_listen, dry_run, include_partial;
 	bool deny_warnings, strict_exit;
 };
 

@@ -128,14 +128,12 @@ static void text_of(const struct h2_address *address, int port, char *out, size_
 {
 	char host[NI_MAXHOST] = "?";
 	if (address->at.ss_family == AF_UNIX) {
-		snprintf(out, room, "unix %s",
-			 ((const struct sockaddr_un *)&address->at)->sun_path);
+		snprintf(out, room, "%s", ((const struct sockaddr_un *)&address->at)->sun_path);
 		return;
 	}
 	getnameinfo((const struct sockaddr *)&address->at, address->len, host, sizeof host, NULL, 0,
 		    NI_NUMERICHOST);
-	snprintf(out, room, address->at.ss_family == AF_INET6 ? "tcp [%s]:%d" : "tcp %s:%d", host,
-		 port);
+	snprintf(out, room, address->at.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 /* A socket file without a listener is left over from a crash: it is removed. */
@@ -214,4 +212,19 @@ void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room
 		inet_ntop(AF_INET, six->sin6_addr.s6_addr + 12, out, (socklen_t)room);
 	else if (from->ss_family == AF_INET6)
 		inet_ntop(AF_INET6, &six->sin6_addr, out, (socklen_t)room);
+}
+
+bool h2_listen_probe(const char *endpoint, const char *transport, struct error *err)
+{
+	struct h2_addresses found;
+	bool ok = h2_address_resolve(endpoint, transport, &found, err);
+	for (size_t i = 0; ok && i < found.count; i++) {
+		int port = 0, fd = h2_address_listen(&found.at[i], &port, err);
+		ok = fd >= 0;
+		if (ok)
+			close(fd);
+		if (ok && found.unix_path)
+			unlink(found.unix_path);
+	}
+	return ok;
 }

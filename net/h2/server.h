@@ -133,6 +133,9 @@ struct h2_options {
 };
 
 /* [main loop thread, or before it runs] Listens on return. Fails if anybody else listens there. */
+/* Can a server listen there now? Listens for a moment. The error begins with "endpoint: ". */
+bool h2_listen_probe(const char *endpoint, const char *transport, struct error *err);
+
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err);
 /*
  * Takes a connected socket from which nothing has been read, for a server without an endpoint. Its

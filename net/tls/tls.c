@@ -356,6 +356,56 @@ bool tls_load_client(const struct tls_client_config *config, struct tls_material
 	return keep_or_release(ok && check_material(out, &from, err), out);
 }
 
+static bool is_in_time(const X509 *cert, const char *key, struct error *err)
+{
+	char day[sizeof "2026-01-01"];
+	struct tm end = { 0 };
+	if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0)
+		return error_set(err, ERROR_CONFIG, "%s: the certificate is not valid yet", key);
+	if (X509_cmp_current_time(X509_get0_notAfter(cert)) > 0)
+		return true;
+	ASN1_TIME_to_tm(X509_get0_notAfter(cert), &end);
+	strftime(day, sizeof day, "%Y-%m-%d", &end);
+	return error_set(err, ERROR_CONFIG, "%s: the certificate expired on %s", key, day);
+}
+
+/* Every certificate of the PEM, which may be NULL. */
+static bool are_in_time(const char *pem, const char *key, struct error *err)
+{
+	BIO *bio = pem ? BIO_new_mem_buf(pem, -1) : NULL;
+	bool ok = true;
+	X509 *cert;
+	while (ok && bio && (cert = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL))) {
+		ok = is_in_time(cert, key, err);
+		X509_free(cert);
+	}
+	BIO_free(bio);
+	ERR_clear_error();
+	return ok;
+}
+
+bool tls_check_server(const struct tls_server_config *config, struct error *err)
+{
+	struct tls_material m;
+	bool ok = tls_load_server(config, &m, err) &&
+		  are_in_time(m.cert, origin_of(config->cert_file, "cert_file", "cert_pem"), err) &&
+		  are_in_time(m.ca, "client_ca_file", err);
+	tls_release(&m);
+	return ok;
+}
+
+/* Of the CAs only those that the configuration brings: the system's may hold an old one. */
+bool tls_check_client(const struct tls_client_config *config, struct error *err)
+{
+	struct tls_material m;
+	const char *ca = origin_of(config->ca_file, "ca_file", "ca_pem");
+	bool ok = tls_load_client(config, &m, err) &&
+		  are_in_time(m.cert, origin_of(config->cert_file, "cert_file", "cert_pem"), err) &&
+		  (config->include_system_ca_certs_pool || are_in_time(m.ca, ca, err));
+	tls_release(&m);
+	return ok;
+}
+
 static bool same(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;

@@ -54,6 +54,10 @@ bool tls_load_server(const struct tls_server_config *config, struct tls_material
 		     struct error *err);
 bool tls_load_client(const struct tls_client_config *config, struct tls_material *out,
 		     struct error *err);
+/* Loads them and throws them away: false also if one of the certificates has expired or is not
+ * valid yet. The error begins with the key. */
+bool tls_check_server(const struct tls_server_config *config, struct error *err);
+bool tls_check_client(const struct tls_client_config *config, struct error *err);
 /* Are the contents equal? If the files are read again with equal contents, nothing changes. */
 bool tls_equal(const struct tls_material *a, const struct tls_material *b);
 void tls_release(struct tls_material *material);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/environment.h"
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "net/h2/server.h"
+#include "net/tls/tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct check {
+	struct problems *problems;
+	bool ok;
+};
+
+static void report(struct check *check, const struct config_table *table, const struct node *node,
+		   const char *path, const struct error *why)
+{
+	struct error placed;
+	config_blame(table, node, path, why, &placed);
+	check->ok = problems_add(check->problems, &placed);
+}
+
+/* ---- ports */
+
+/* "endpoint: " stands in the path already. */
+static void check_listener(struct check *check, const struct listener *l)
+{
+	static const char key[] = "endpoint: ";
+	struct error why, placed;
+	if (h2_listen_probe(l->endpoint, l->transport, &why))
+		return;
+	bool keyed = !strncmp(why.text, key, strlen(key));
+	node_error(l->node, l->path, &placed, "%s", why.text + (keyed ? strlen(key) : 0));
+	check->ok = problems_add(check->problems, &placed);
+}
+
+static void check_listeners(struct check *check, const struct graph *graph,
+			    const struct telemetry *telemetry)
+{
+	struct listeners listeners;
+	listeners_find(&listeners, graph, telemetry);
+	for (size_t i = 0; i < listeners.count; i++)
+		check_listener(check, &listeners.at[i]);
+	listeners_fini(&listeners);
+}
+
+/* ---- certificates */
+
+static void check_server_tls(struct check *check, const struct config_spot *spot)
+{
+	const struct tls_server_config *tls = spot->member;
+	struct error why;
+	if (tls->present.enabled && !tls_check_server(tls, &why))
+		report(check, spot->row->table, spot->node, spot->path, &why);
+}
+
+static void check_client_tls(struct check *check, const struct config_spot *spot)
+{
+	const struct tls_client_config *tls = spot->member;
+	bool on = spot->row->table == &tls_client_table || tls->present.enabled;
+	struct error why;
+	if (on && !tls->insecure && !tls_check_client(tls, &why))
+		report(check, spot->row->table, spot->node, spot->path, &why);
+}
+
+/* ---- files */
+
+static bool is_there(const char *path)
+{
+	struct stat status;
+	return stat(path, &status) == 0;
+}
+
+/* Makes the path that of the directory around it. */
+static void cut_name(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (!slash)
+		strcpy(path, "."); /* at least one byte: an empty path is not checked */
+	else
+		slash[slash == path] = '\0';
+}
+
+/* May the section create directories? Without the key it does. */
+static bool creates(const struct config_spot *spot)
+{
+	for (const struct config_row *row = spot->table->rows; row->key; row++)
+		if (!row->alias_of && row->type == CONFIG_BOOL &&
+		    !strcmp(row->key, "create_directory"))
+			return *(const bool *)((const char *)spot->config + row->offset);
+	return true;
+}
+
+/* Names with values of the data in them come after the directory that is checked. */
+static void cut_placeholders(char *path)
+{
+	char *first = strpbrk(path, "{*");
+	if (first) {
+		*first = '\0';
+		cut_name(path);
+	}
+}
+
+static void check_path(struct check *check, const struct config_spot *spot)
+{
+	const char *given = *(char *const *)spot->member;
+	struct error why;
+	if (!given || !*given || path_is_device(given))
+		return;
+	char *path = memory_text(given);
+	cut_placeholders(path);
+	if (spot->row->role == ROLE_WRITES_FILE && !is_there(path) && errno == ENOENT)
+		cut_name(path);
+	while (creates(spot) && !is_there(path) && errno == ENOENT && strcmp(path, "."))
+		cut_name(path);
+	int mode = W_OK;
+	struct stat status;
+	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		mode |= X_OK;
+	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0) {
+		node_error(spot->node, spot->path, &why, "cannot write %.200s: %s", path,
+			   strerror(errno));
+		check->ok = problems_add(check->problems, &why);
+	}
+	memory_free(path);
+}
+
+/* ---- names */
+
+/* The host of "host:port" or a URL; NULL: there is none to resolve. */
+static char *host_of(const char *text)
+{
+	const char *scheme = strstr(text, "://"), *host = scheme ? scheme + 3 : text;
+	if (!strncmp(text, "unix:", 5) || !strncmp(text, "ipv4:", 5) || !strncmp(text, "ipv6:", 5))
+		return NULL;
+	host += *host == '/'; /* dns:///host:port */
+	if (*host == '[')
+		return memory_text_of(host + 1, strcspn(host + 1, "]"));
+	size_t len = strcspn(host, ":/");
+	return len ? memory_text_of(host, len) : NULL;
+}
+
+static void check_name(struct check *check, const struct node *node, const char *path,
+		       const char *text)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	struct error why;
+	char *host = host_of(text);
+	int code = host ? getaddrinfo(host, NULL, &hints, &found) : 0;
+	memory_free(host);
+	if (found)
+		freeaddrinfo(found);
+	if (!code)
+		return;
+	node_error(node, path, &why, "cannot resolve the host: %s", gai_strerror(code));
+	check->ok = problems_add(check->problems, &why);
+}
+
+static void check_names(struct check *check, const struct config_spot *spot)
+{
+	const struct strings *list = spot->member;
+	const char *text = *(char *const *)spot->member;
+	if (spot->row->type != CONFIG_STRINGS) {
+		if (text && *text)
+			check_name(check, spot->node, spot->path, text);
+		return;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		bool listed = spot->node && spot->node->kind == NODE_LIST && i < spot->node->count;
+		check_name(check, listed ? spot->node->children[i] : spot->node, spot->path,
+			   list->at[i]);
+	}
+}
+
+static void visit(void *context, const struct config_spot *spot)
+{
+	const struct config_table *table =
+		spot->row->type == CONFIG_TABLE ? spot->row->table : NULL;
+	if (table == &tls_server_table)
+		check_server_tls(context, spot);
+	else if (table == &tls_client_table || table == &tls_client_optional_table)
+		check_client_tls(context, spot);
+	else if (spot->row->role == ROLE_WRITES_FILE || spot->row->role == ROLE_WRITES_DIRECTORY)
+		check_path(context, spot);
+	else if (spot->row->role == ROLE_CONNECTS)
+		check_names(context, spot);
+}
+
+bool environment_check(const struct graph *graph, const struct telemetry *telemetry,
+		       struct problems *problems)
+{
+	struct check check = { problems, true };
+	check_listeners(&check, graph, telemetry);
+	graph_walk(graph, visit, &check);
+	return check.ok;
+}

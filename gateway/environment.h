@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATEWAY_ENVIRONMENT_H
+#define GATEWAY_ENVIRONMENT_H
+
+#include "gateway/listeners.h"
+
+/*
+ * `validate --environment`: what a configuration needs of the machine. Ports can be bound,
+ * certificates load, match their keys and have not expired, files can be written, and names of
+ * destinations resolve. Starts nothing and leaves nothing behind; may wait for the resolver.
+ * Reports every error. False: there is one.
+ */
+bool environment_check(const struct graph *graph, const struct telemetry *telemetry,
+		       struct problems *problems);
+
+#endif
