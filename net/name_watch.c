@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/name_watch.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <resolv.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct name_watch {
+	struct name_watch_options options;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool ending; /* under the lock */
+	/* of the last look-up; NULL: it failed */
+	char **addresses;
+	size_t count;
+};
+
+static void forget(struct name_watch *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		memory_free(w->addresses[i]);
+	memory_free(w->addresses);
+	w->addresses = NULL;
+	w->count = 0;
+}
+
+static int in_order(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void drop_repeated(struct name_watch *w)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < w->count; i++)
+		if (i && !strcmp(w->addresses[kept - 1], w->addresses[i]))
+			memory_free(w->addresses[i]);
+		else
+			w->addresses[kept++] = w->addresses[i];
+	w->count = kept;
+}
+
+static void keep(struct name_watch *w, const struct addrinfo *found)
+{
+	char text[INET6_ADDRSTRLEN + 32]; /* with a zone */
+	size_t room = 0;
+	for (const struct addrinfo *a = found; a; a = a->ai_next)
+		room++;
+	w->addresses = memory_array(room, sizeof *w->addresses);
+	for (const struct addrinfo *a = found; a; a = a->ai_next)
+		if (!getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, NULL, 0,
+				 NI_NUMERICHOST))
+			w->addresses[w->count++] = memory_text(text);
+	qsort(w->addresses, w->count, sizeof *w->addresses, in_order);
+	drop_repeated(w);
+}
+
+/* The settings of the resolver belong to the thread. They are read again each time, because a
+ * thread that has changed them does not notice a new resolv.conf. */
+static void limit_time(const struct name_watch *w)
+{
+	uint64_t seconds = (w->options.timeout_ns + NS_PER_S - 1) / NS_PER_S;
+	if (res_init())
+		return;
+	_res.retrans = seconds < 1 ? 1 : seconds > 30 ? 30 : (int)seconds;
+	_res.retry = 1;
+}
+
+static void look_up(struct name_watch *w)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	limit_time(w);
+	forget(w);
+	if (!getaddrinfo(w->options.name, NULL, &hints, &found) && found) {
+		keep(w, found);
+		freeaddrinfo(found);
+	}
+}
+
+static void report(void *argument)
+{
+	struct name_watch *w = argument;
+	w->options.resolved(w->options.context, w->count ? w->addresses : NULL, w->count);
+}
+
+/* False: it ends. */
+static bool wait_for_next(struct name_watch *w)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + w->options.interval_ns;
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	int code = 0;
+	pthread_mutex_lock(&w->lock);
+	while (!w->ending && !code)
+		code = pthread_cond_timedwait(&w->wake, &w->lock, &until);
+	bool goes_on = !w->ending;
+	pthread_mutex_unlock(&w->lock);
+	return goes_on;
+}
+
+static bool is_ending(struct name_watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	bool ending = w->ending;
+	pthread_mutex_unlock(&w->lock);
+	return ending;
+}
+
+static void *run(void *argument)
+{
+	struct name_watch *w = argument;
+	do {
+		look_up(w);
+		if (!is_ending(w))
+			loop_call(w->options.loop, report, w);
+	} while (wait_for_next(w));
+	res_nclose(&_res);
+	return NULL;
+}
+
+/* Signals are the main loop's; SIGPROF is the thread's own sampling timer. */
+static int start_thread(struct name_watch *w)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	sigdelset(&all, SIGPROF);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	int code = pthread_create(&w->thread, NULL, run, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return code;
+}
+
+static void fini(struct name_watch *w)
+{
+	forget(w);
+	pthread_cond_destroy(&w->wake);
+	pthread_mutex_destroy(&w->lock);
+	memory_free(w);
+}
+
+struct name_watch *name_watch_new(const struct name_watch_options *options, struct error *err)
+{
+	struct name_watch *w = memory_new(sizeof *w);
+	pthread_condattr_t attributes;
+	w->options = *options;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	int code = start_thread(w);
+	if (!code)
+		return w;
+	fini(w);
+	error_set(err, ERROR_INTERNAL, "cannot start a thread that resolves a name: %s",
+		  strerror(code));
+	return NULL;
+}
+
+void name_watch_stop(struct name_watch **watch)
+{
+	struct name_watch *w = *watch;
+	*watch = NULL;
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->ending = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	fini(w);
+}
