@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/file_place.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "exporters/file_log.h"
+#include "profile/collect/split.h"
 #include "profile/memo.h"
 #include "profile/wire.h"
 
@@ -208,55 +208,24 @@ static enum file_place_fault find(const struct file_place *place, const struct p
 	return FILE_PLACE_MISSING;
 }
 
-struct placed {
-	uint32_t group, index;
-	struct resource resource;
-};
-
-static int by_group(const void *left, const void *right)
+uint32_t *file_place_sort(const struct file_place *place, struct profiles *p,
+			  uint64_t faults[FILE_PLACE_FAULTS])
 {
-	const struct placed *a = left, *b = right;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	return a->index < b->index ? -1 : 1;
-}
-
-/* The resources that have a path, with the number of its group. */
-static uint32_t place_all(const struct file_place *place, const struct profiles *p,
-			  struct placed *placed, uint64_t faults[FILE_PLACE_FAULTS])
-{
+	uint32_t *groups = memory_array(p->resources.count, sizeof *groups), count = 0;
 	struct memo memo = { .max_bytes = SIZE_MAX };
 	struct bytes path = { 0 };
-	uint32_t count = 0, groups = 0;
 	for (uint32_t i = 0; i < p->resources.count; i++) {
-		const struct resource *r = &p->resources.at[i];
-		enum file_place_fault fault = find(place, p, r, &path);
+		enum file_place_fault fault = find(place, p, &p->resources.at[i], &path);
 		faults[fault]++;
 		if (fault != FILE_PLACE_OK)
 			continue;
 		struct memo_entry *entry = memo_enter(&memo, 0, path.at, path.len);
 		if (!entry->first)
-			entry->first = ++groups;
-		placed[count++] = (struct placed){ entry->first, i, *r };
+			entry->first = ++count;
+		groups[i] = entry->first;
 	}
 	memo_fini(&memo);
 	bytes_fini(&path);
-	return count;
-}
-
-uint32_t *file_place_sort(const struct file_place *place, struct profiles *p,
-			  uint64_t faults[FILE_PLACE_FAULTS])
-{
-	struct placed *placed = memory_array(p->resources.count, sizeof *placed);
-	uint32_t *groups = memory_array(p->resources.count, sizeof *groups);
-	uint32_t count = place_all(place, p, placed, faults);
-	if (count)
-		qsort(placed, count, sizeof *placed, by_group);
-	for (uint32_t i = 0; i < count; i++) {
-		p->resources.at[i] = placed[i].resource;
-		groups[i] = placed[i].group;
-	}
-	p->resources.count = count;
-	memory_free(placed);
+	split_groups(p, groups);
 	return groups;
 }

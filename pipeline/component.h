@@ -207,6 +207,22 @@ struct processor_ops {
 	const char *(*sets)(const void *config, size_t number);
 };
 
+/*
+ * Of an exporter with several members, which are destinations of their own: while one does not
+ * answer, the others get what is theirs (pipeline/delivery/lanes.h). A number stands for a member;
+ * it is never 0, and not used again. Its plan sets `group` of each part to the number of the member
+ * that is to get it, or to 0 if there is none now. A whole with a group is such a part.
+ */
+struct member_ops {
+	/* The number of lanes. Members whose numbers have the same remainder share one: their times
+	 * must not overlap. The answer never changes. [any thread] */
+	uint32_t (*lanes)(void *self);
+	/* How many members there are. [any thread] */
+	uint32_t (*count)(void *self);
+	/* Is this still a member? What waits for one that is not is planned again. [any thread] */
+	bool (*serves)(void *self, uint32_t member);
+};
+
 struct exporter_ops {
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
 	/* The maximum number of sends at the same time (0: the queue's num_consumers). An exporter
@@ -236,6 +252,8 @@ struct exporter_ops {
 	 */
 	bool (*plan)(void *self, const struct part *whole, const struct limits *limits,
 		     struct parts *parts, struct error *err);
+	/* NULL: there is one destination. With it, `plan` is required. */
+	const struct member_ops *members;
 	/* Does this instance need `plan`? If not, it is as if that were NULL. The answer never
 	 * changes. NULL: yes. [any thread] */
 	bool (*plans)(void *self);

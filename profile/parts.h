@@ -21,6 +21,9 @@ struct limits { /* what a destination takes in one request; 0: not limited */
 	/* The same for Profiles that a request may hold together (pprof_runs), by the index of the
 	 * Profile. */
 	const uint32_t *runs;
+	/* Members of the destination for which too much waits: a plan gives what is new to others,
+	 * if there are any. Ends with 0. Borrowed; NULL: none. */
+	const uint32_t *avoided;
 };
 
 static inline bool limit_allows(uint64_t is, uint64_t limit)
@@ -41,6 +44,9 @@ struct part { /* one request to a destination */
 	/* Its first Profile is the rest of the last one of the part before. Valid until the parts
 	 * are split again. */
 	bool continues;
+	/* The group of its resources (limits.groups). A member of an exporter that has several
+	 * (pipeline/delivery/lanes.h). 0: none */
+	uint32_t group;
 };
 
 /* What is in no part. */

@@ -169,7 +169,8 @@ struct item *backlog_take_stored(struct backlog *b)
 
 bool backlog_remove(struct backlog *b, struct item *item)
 {
-	packet_detach(item->packet, &item->holder);
+	if (item->packet)
+		packet_detach(item->packet, &item->holder);
 	return backlog_count(b, -item->units);
 }
 

@@ -24,13 +24,15 @@
  */
 struct item { /* a packet of one pipeline */
 	struct item *next;
-	struct packet *packet;
+	struct packet *packet; /* NULL: it is divided, and nobody waits for it */
 	struct packet_holder holder;
 	struct book *book;
 	int64_t units;
+	bool several;  /* several senders have contributed to it */
 	bool answered; /* its senders no longer wait for it; under the delivery's lock */
-	uint64_t left; /* samples that are neither delivered nor lost */
-	/* those, and those of dead letters that are not written yet: as the ledger counts them */
+	uint64_t left; /* samples that are neither delivered nor lost, and not in its children */
+	/* those, those of its children, and those of dead letters that are not written yet: as the
+	 * ledger counts them; 0 of a child */
 	_Atomic uint64_t queued;
 	struct stored *stored; /* its record on disk (durable.h); NULL: it has none */
 	bool spilled;          /* does not wait in memory: it is on disk only, or will be soon */
@@ -38,6 +40,12 @@ struct item { /* a packet of one pipeline */
 	/* by its consumer or the queue, and by its dead letters; under the delivery's lock */
 	uint32_t holds;
 	bool placed; /* it has a place in the backlog */
+	/* Of a delivery with lanes (lanes.h), under the delivery's lock. */
+	uint32_t member;        /* whose lane it is in; 0: none */
+	struct item *parent;    /* of which it is a part; that has the place and the record */
+	bool divided;           /* it has children, and each has a hold of it */
+	int64_t weight;         /* bytes, as its lane counts them */
+	enum ack_outcome worst; /* of it and its children that have ended */
 };
 
 struct backlog {

@@ -29,7 +29,8 @@ void circuit_fini(struct circuit *c)
 static void set_state(struct circuit *c, enum circuit_state state)
 {
 	c->state = state;
-	metric_set(c->options.gauge, state);
+	if (c->options.gauge)
+		metric_set(c->options.gauge, state);
 }
 
 /* Under the lock. */
@@ -197,6 +198,16 @@ bool circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_
 	*expired = take_expired(c);
 	pthread_mutex_unlock(&c->lock);
 	return true;
+}
+
+void circuit_reset(struct circuit *c)
+{
+	pthread_mutex_lock(&c->lock);
+	set_state(c, CIRCUIT_CLOSED);
+	c->failures = 0;
+	struct circuit_place *all = take(c, UINT32_MAX);
+	pthread_mutex_unlock(&c->lock);
+	start(c, all);
 }
 
 void circuit_bypass(struct circuit *c, bool on)

@@ -31,7 +31,7 @@ struct circuit_options {
 	const struct retry_config *retry;
 	uint32_t consumers;
 	struct loop *loop;
-	struct metric_series *gauge;
+	struct metric_series *gauge; /* NULL: none */
 	void (*start)(struct circuit_place *place);
 };
 
@@ -65,6 +65,8 @@ void circuit_leave(struct circuit *circuit, struct circuit_place *place, bool an
  */
 bool circuit_fail(struct circuit *circuit, struct circuit_place *place, int64_t asked_ms,
 		  struct circuit_place **expired);
+/* [any thread] There is another destination now: it is closed, and nothing waits in line. */
+void circuit_reset(struct circuit *circuit);
 /* [loop thread] From now on everything may be sent, also what waits in line; or as before. */
 void circuit_bypass(struct circuit *circuit, bool on);
 

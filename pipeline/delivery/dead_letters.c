@@ -51,6 +51,7 @@ void dead_letters_init(struct delivery *d)
 	struct dead_letters *l = &d->letters;
 	struct metrics *m = d->options.metrics;
 	struct metric_label labels[] = { { "exporter", d->options.id }, { "reason", NULL }, { 0 } };
+	pthread_mutex_init(&l->turn, NULL);
 	l->last = &l->first;
 	l->on = c->present.enabled;
 	if (!l->on)
@@ -87,6 +88,7 @@ bool dead_letters_start(struct delivery *d, struct error *err)
 void dead_letters_fini(struct delivery *d)
 {
 	letter_box_unref(&d->letters.box);
+	pthread_mutex_destroy(&d->letters.turn);
 }
 
 /* ---- writing */
@@ -235,15 +237,11 @@ void dead_letters_look(struct delivery *d)
 
 /* ---- taking */
 
-/* Will its senders repeat it? All of them wait for this destination, and get an error that asks
- * for a retry. */
-static bool will_be_repeated(struct delivery *d, struct item *item, enum ledger_column reason)
+/* Do all of its senders wait for this destination, and get an error that asks for a retry? */
+static bool all_will_repeat(const struct delivery *d, const struct packet *packet,
+			    enum ledger_column reason)
 {
-	const struct packet *packet = item->packet;
-	pthread_mutex_lock(&d->lock);
-	bool answered = item->answered;
-	pthread_mutex_unlock(&d->lock);
-	if (answered || !packet->contribution_count ||
+	if (!packet->contribution_count ||
 	    (packet->contribution_count == 1 && !sending_may_be_repeated(reason)))
 		return false;
 	for (uint32_t i = 0; i < packet->contribution_count; i++) {
@@ -252,6 +250,16 @@ static bool will_be_repeated(struct delivery *d, struct item *item, enum ledger_
 			return false;
 	}
 	return true;
+}
+
+/* Will its senders repeat it? */
+static bool will_be_repeated(struct delivery *d, const struct item *item, enum ledger_column reason)
+{
+	const struct item *root = item->parent ? item->parent : item;
+	pthread_mutex_lock(&d->lock);
+	bool repeated = !root->answered && all_will_repeat(d, root->packet, reason);
+	pthread_mutex_unlock(&d->lock);
+	return repeated;
 }
 
 /* Under the lock. */
@@ -309,8 +317,11 @@ static bool may_keep(enum ledger_column reason)
 
 static void report(struct delivery *d, const struct loss *loss, uint64_t rejected)
 {
-	if (d->options.lost)
-		d->options.lost(d->options.lost_context, loss, rejected);
+	if (!d->options.lost)
+		return;
+	pthread_mutex_lock(&d->letters.turn);
+	d->options.lost(d->options.lost_context, loss, rejected);
+	pthread_mutex_unlock(&d->letters.turn);
 }
 
 bool dead_letters_take(struct delivery *d, struct item *item, const struct loss *loss)

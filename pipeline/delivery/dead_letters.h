@@ -44,7 +44,8 @@ enum dead_letter_failure {
 
 struct dead_letters {
 	bool on;
-	struct letter_box *box;             /* NULL until it starts */
+	pthread_mutex_t turn;   /* held while a loss is reported (delivery_options.lost) */
+	struct letter_box *box; /* NULL until it starts */
 	bool failing[DEAD_LETTER_FAILURES]; /* and it was logged; under the delivery's lock */
 	/* Under the delivery's lock. */
 	struct dead_letter *first, **last;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/delivery/delivery.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "pipeline/delivery/delivery_private.h"
@@ -34,6 +35,8 @@ static void refresh(void *context)
 	pthread_mutex_unlock(&d->lock);
 	metric_set(d->count.age, (int64_t)(age / MS));
 	metric_set(d->count.held, backlog_bytes(&d->backlog));
+	if (d->lanes)
+		metric_set(d->count.circuit, lanes_circuit(d));
 	metric_set(d->count.usage, backlog_load(&d->backlog));
 	outage_refresh(&d->outage);
 }
@@ -102,7 +105,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 		d->consumer_count = options->ops->max_in_flight;
 	d->consumers = memory_array(d->consumer_count, sizeof *d->consumers);
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
-		sending_init(&d->consumers[i], d);
+		sending_init(&d->consumers[i], d, NULL);
 		d->consumers[i].next = d->idle;
 		d->idle = &d->consumers[i];
 	}
@@ -116,6 +119,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 					  .start = sending_start,
 				  });
 	init_outage(d);
+	lanes_init(d);
 	durable_init(&d->durable, d, options->storage);
 	dead_letters_init(d);
 	delivery_set_share(d, options->max_bytes);
@@ -131,7 +135,7 @@ void delivery_set_share(struct delivery *d, int64_t bytes)
 
 enum circuit_state delivery_circuit(const struct delivery *d)
 {
-	return d->circuit.state;
+	return lanes_circuit(d);
 }
 
 /* The budget has its limits now. */
@@ -195,13 +199,20 @@ static void begin_consumer(struct sending *s)
 		durable_load(s);
 }
 
+/* Under the lock. The same for the lanes, where there are some. */
+static struct sending *take_any_consumer(struct delivery *d)
+{
+	struct sending *s = take_consumer(d);
+	return s ? s : lanes_take_any(d);
+}
+
 void delivery_wake(struct delivery *d)
 {
 	struct sending *s;
 	bool ended;
 	do {
 		pthread_mutex_lock(&d->lock);
-		s = take_consumer(d);
+		s = take_any_consumer(d);
 		ended = !s && delivery_has_ended(d);
 		pthread_mutex_unlock(&d->lock);
 		begin_consumer(s);
@@ -215,35 +226,76 @@ void delivery_wake(struct delivery *d)
 /* Under the lock. The last hold has ended. True: the queue has room again. */
 static bool leave(struct delivery *d, struct item *item)
 {
+	if (item->member)
+		lanes_leave(d, item);
 	if (item->stored)
 		durable_remove(item);
+	if (item->parent)
+		packet_detach(item->packet, &item->holder);
 	bool recovered = item->placed && backlog_remove(&d->backlog, item);
 	metric_set(d->count.size, d->backlog.units);
 	return recovered;
 }
 
-/* The end of a hold. `s`: the consumer that has it, or NULL. answers: its senders get their answer,
- * unless they have it. */
-static void end_hold(struct delivery *d, struct item *item, struct sending *s, bool answers,
-		     enum ack_outcome outcome)
+/* Under the lock. Its packet, if it has been divided and no sender waits for it. */
+static struct packet *take_packet(struct item *item)
 {
-	struct packet *packet = packet_ref(item->packet);
+	struct packet *packet = item->packet;
+	if (!item->divided || !item->answered || !packet)
+		return NULL;
+	packet_detach(packet, &item->holder);
+	item->packet = NULL;
+	return packet;
+}
+
+/* Under the lock. What the child still has stays on disk with its parent. */
+static struct item *leave_parent(struct item *child, bool last)
+{
+	if (!last || !child->parent)
+		return NULL;
+	child->parent->left += child->left;
+	return child->parent;
+}
+
+/* The end of a hold. `s`: the consumer that has it, or NULL. answers: its senders get their answer,
+ * unless they have it; those of a divided item, when its last child has ended. Returns the parent,
+ * whose hold ends too. */
+static struct item *end_one_hold(struct delivery *d, struct item *item, struct sending *s,
+				 bool answers, enum ack_outcome *outcome)
+{
 	pthread_mutex_lock(&d->lock);
 	if (s)
 		s->item = NULL;
-	bool waiting = answers && !item->answered, last = !--item->holds;
+	bool last = !--item->holds;
+	item->worst = answers && *outcome > item->worst ? *outcome : item->worst;
+	*outcome = item->worst;
+	answers = item->divided ? last : answers;
+	bool waiting = answers && !item->answered;
 	item->answered = item->answered || answers;
+	struct packet *packet = item->packet ? packet_ref(item->packet) : NULL;
+	struct packet *unused = last ? NULL : take_packet(item);
 	bool recovered = last && leave(d, item);
+	struct item *parent = leave_parent(item, last);
 	pthread_mutex_unlock(&d->lock);
 	if (recovered && atomic_exchange(&d->logged_full, false))
 		log_info(d->options.log, "Sending queue has room again.");
 	if (waiting)
-		packet_release_acks(packet, d->acks, outcome);
+		packet_release_acks(packet, d->acks, *outcome);
 	packet_unref(&packet);
-	if (!last)
-		return;
-	packet_unref(&item->packet);
-	memory_free(item);
+	packet_unref(&unused);
+	if (last) {
+		packet_unref(&item->packet);
+		memory_free(item);
+	}
+	return parent;
+}
+
+static void end_hold(struct delivery *d, struct item *item, struct sending *s, bool answers,
+		     enum ack_outcome outcome)
+{
+	struct item *parent = end_one_hold(d, item, s, answers, &outcome);
+	if (parent)
+		end_one_hold(d, parent, NULL, true, &outcome);
 }
 
 void delivery_end_item(struct delivery *d, struct item *item, struct sending *s,
@@ -259,7 +311,8 @@ void delivery_release_item(struct delivery *d, struct item *item)
 
 void delivery_settle(struct item *item, enum ledger_column end, uint64_t samples)
 {
-	item->queued -= samples;
+	struct item *root = item->parent ? item->parent : item;
+	root->queued -= samples;
 	book_settle(item->book, end, samples);
 }
 
@@ -356,6 +409,7 @@ struct item *delivery_item(struct delivery *d, struct packet *packet, struct boo
 	item->queued = packet->samples;
 	item->left = packet->samples;
 	item->holds = 1;
+	item->several = packet->contribution_count > 1;
 	return item;
 }
 
@@ -454,51 +508,61 @@ bool delivery_is_awaited(const struct delivery *d)
 	return d->waits || d->awaited;
 }
 
+struct packets {
+	struct packet **at;
+	uint32_t count, room;
+};
+
 /* Under the lock. Takes over the acks that the item holds; appends a reference to the packet. */
-static void take_acks(struct item *item, struct packet **packets, uint32_t *count)
+static void take_acks(void *context, struct item *item)
 {
-	if (!item || item->answered)
+	struct packets *packets = context;
+	struct item *root = item->parent ? item->parent : item;
+	if (root->answered)
 		return;
-	item->answered = true;
-	packets[(*count)++] = packet_ref(item->packet);
+	root->answered = true;
+	array_push(packets) = packet_ref(root->packet);
 }
 
 void delivery_release_senders(struct delivery *d)
 {
-	uint32_t count = 0, items = d->consumer_count;
+	struct packets packets = { 0 };
 	pthread_mutex_lock(&d->lock);
 	for (struct item *item = d->backlog.head; item; item = item->next)
-		items++;
-	struct packet **packets = memory_array(items, sizeof(struct packet *));
-	for (struct item *item = d->backlog.head; item; item = item->next)
-		take_acks(item, packets, &count);
+		take_acks(&packets, item);
 	for (uint32_t i = 0; i < d->consumer_count; i++)
-		take_acks(d->consumers[i].item, packets, &count);
+		if (d->consumers[i].item)
+			take_acks(&packets, d->consumers[i].item);
+	lanes_each(d, take_acks, &packets);
 	pthread_mutex_unlock(&d->lock);
-	for (uint32_t i = 0; i < count; i++) {
-		packet_release_acks(packets[i], d->acks, ACK_FAILED);
-		packet_unref(&packets[i]);
+	for (uint32_t i = 0; i < packets.count; i++) {
+		packet_release_acks(packets.at[i], d->acks, ACK_FAILED);
+		packet_unref(&packets.at[i]);
 	}
-	memory_free(packets);
+	memory_free(packets.at);
 }
 
 void delivery_finish(struct sending *s, enum ack_outcome outcome)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
-	delivery_end_item(d, s->item, s, outcome);
+	if (s->item)
+		delivery_end_item(d, s->item, s, outcome);
 
 	pthread_mutex_lock(&d->lock);
-	s->next = d->idle;
-	d->idle = s;
+	struct sending **idle = s->lane ? &s->lane->idle : &d->idle;
+	s->next = *idle;
+	*idle = s;
 	d->busy--;
 	/* Two: where memory was short, there may be room for more of them again. */
 	struct sending *next = take_consumer(d), *another = take_consumer(d);
+	struct sending *own = s->lane ? lanes_take_consumer(d, s->lane) : NULL;
 	bool ended = delivery_has_ended(d);
 	pthread_mutex_unlock(&d->lock);
 
 	begin_consumer(next);
 	begin_consumer(another);
+	begin_consumer(own);
 	if (ended)
 		loop_post(loop, delivery_end, d);
 }
@@ -521,6 +585,7 @@ void delivery_unref(struct delivery **delivery)
 		sending_fini(&d->consumers[i]);
 	books_free(&d->books);
 	pthread_mutex_destroy(&d->lock);
+	lanes_fini(d);
 	circuit_fini(&d->circuit);
 	outage_fini(&d->outage);
 	plan_fini(&d->plan);

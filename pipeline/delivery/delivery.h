@@ -130,7 +130,7 @@ struct delivery_options {
 	struct storage *storage;
 	/* Gets each loss (pipeline/delivery/dead_letters.h) instead of a directory, and with
 	 * `rejected_profiles` each request that the destination accepted in part; NULL: none.
-	 * [any thread; one at a time for each packet that was enqueued] */
+	 * [any thread; one at a time] */
 	void (*lost)(void *context, const struct loss *loss, uint64_t rejected_profiles);
 	void *lost_context;
 };

@@ -11,11 +11,13 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/delivery_metrics.h"
 #include "pipeline/delivery/durable.h"
+#include "pipeline/delivery/lanes.h"
 #include "pipeline/delivery/outage.h"
 
 /*
  * Inside a delivery: delivery.c has the queue and the consumers; sending.c has the life of one item
- * at a consumer: its plan, attempts, retries and result; ending.c has the end of the delivery, and
+ * at a consumer: its plan, attempts, retries and result; lanes.c has the members of a destination
+ * that consists of several; ending.c has the end of the delivery, and
  * what it drops or leaves on disk then or when it is killed.
  */
 /*
@@ -24,6 +26,7 @@
  */
 struct sending {
 	struct delivery *delivery;
+	struct lane *lane; /* NULL: it takes from the backlog */
 	struct circuit_place place;
 	struct sending *next; /* idle */
 	struct item *item;    /* NULL: idle */
@@ -40,6 +43,7 @@ struct sending {
 	bool flying;              /* between ops->send and sending_done */
 	bool planned;             /* the item has its parts */
 	bool again;               /* the part is to be split, as its refusal requires */
+	bool divides;             /* the rest of the item is to be divided among members */
 	bool waiting;             /* for its own retry, or for the end of a kill; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
@@ -55,6 +59,9 @@ struct delivery {
 	struct circuit circuit;
 	struct outage outage;
 	_Atomic uint64_t dropped, saved; /* samples, because the destination did not take them */
+	struct lane *lanes;              /* NULL: there is one destination */
+	uint32_t lane_count, lane_consumers; /* consumers: of each lane */
+	_Atomic int64_t member_count;        /* when an item was last divided */
 
 	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and
 	 * one is busy. */
@@ -83,7 +90,7 @@ struct delivery {
 
 /* ---- sending.c ---- */
 
-void sending_init(struct sending *s, struct delivery *d);
+void sending_init(struct sending *s, struct delivery *d, struct lane *lane);
 void sending_start(struct circuit_place *place); /* the circuit's option `start` */
 void sending_fini(struct sending *s);
 /* [any thread] Delivers s->item; ends in delivery_finish. */
@@ -98,7 +105,8 @@ void sending_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger
 
 /* ---- delivery.c ---- */
 
-/* [any thread] The item is delivered or dropped; the consumer takes the next one, or is idle. */
+/* [any thread] The item is delivered or dropped, or (NULL) waits in a lane; the consumer takes the
+ * next one, or is idle. */
 void delivery_finish(struct sending *s, enum ack_outcome outcome);
 /* [any thread] Is the destination killed? discards: and does it drop what it has? */
 bool delivery_is_killed(const struct delivery *d);

@@ -406,14 +406,17 @@ void durable_count(struct delivery *d, const struct item *item)
 /* Only a whole packet can be sent again later. */
 enum durable_keeping durable_keep(struct delivery *d, struct item *item)
 {
-	struct stored *stored = item->stored;
+	struct item *root = item->parent ? item->parent : item;
+	struct stored *stored = root->stored;
 	if (!stored || !(d->draining || d->durable.ending))
 		return DURABLE_DROPS;
-	if (!stored->committed && item->left != item->packet->samples)
+	root->kept = stored->committed;
+	if (stored->committed)
+		return DURABLE_KEEPS;
+	if (item->parent || item->left != item->packet->samples)
 		return d->durable.abandoned ? DURABLE_DROPS : DURABLE_IS_WRITING;
-	item->kept = stored->committed;
-	item->holds += !stored->committed;
-	stored->keeps = !stored->committed;
+	item->holds++;
+	stored->keeps = true;
 	return DURABLE_KEEPS;
 }
 

@@ -8,7 +8,7 @@ bool delivery_has_ended(struct delivery *d)
 		return false;
 	if (d->durable.queue)
 		return durable_leaves(d);
-	d->settled = !d->busy && !d->backlog.head && !d->letters.writing;
+	d->settled = !d->busy && !d->backlog.head && lanes_are_empty(d) && !d->letters.writing;
 	return d->settled;
 }
 
@@ -50,12 +50,20 @@ static void hasten(struct delivery *d)
 {
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_hasten(&d->consumers[i]);
+	lanes_hasten(d);
+}
+
+/* Everything may be sent, or as before. */
+static void bypass(struct delivery *d, bool on)
+{
+	circuit_bypass(&d->circuit, on);
+	lanes_bypass(d, on);
 }
 
 void delivery_stop_retrying(struct delivery *d)
 {
 	d->draining = true;
-	circuit_bypass(&d->circuit, true);
+	bypass(d, true);
 	hasten(d);
 }
 
@@ -64,7 +72,7 @@ void delivery_resume(struct delivery *d)
 	if (!d->draining)
 		return;
 	d->draining = false;
-	circuit_bypass(&d->circuit, false);
+	bypass(d, false);
 	d->lost = 0;
 }
 
@@ -75,6 +83,8 @@ static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
 		pthread_mutex_lock(&d->lock);
 		bool ends = reason == LEDGER_SHED && d->drained;
 		struct item *item = ends ? NULL : backlog_take(&d->backlog);
+		if (!item && !ends)
+			item = lanes_take(d, false);
 		d->busy += item != NULL;
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
@@ -117,6 +127,8 @@ static void keep_stored(struct delivery *d)
 		item = backlog_take_stored(&d->backlog);
 		if (item)
 			durable_keep(d, item);
+		else
+			item = lanes_take(d, true);
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
 			return;
@@ -141,9 +153,9 @@ void delivery_wait_empty(struct delivery *d, void (*drained)(void *argument), vo
 {
 	if (d->durable.storage) {
 		keep_stored(d);
-		circuit_bypass(&d->circuit, true);
+		bypass(d, true);
 		hasten(d);
-		circuit_bypass(&d->circuit, d->draining);
+		bypass(d, d->draining);
 	}
 	expect_end(d, drained, argument);
 }

@@ -195,12 +195,13 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet)
 }
 
 /* Appends the parts of `whole` by the limits of now. */
-static bool plan_part(struct plan *plan, const struct part *whole, struct parts *parts,
-		      struct error *err)
+static bool plan_part(struct plan *plan, const struct part *whole, const uint32_t *avoided,
+		      struct parts *parts, struct error *err)
 {
 	const struct plan_options *o = &plan->options;
 	struct packet *packet = whole->packet;
 	struct limits limits = limits_now(plan);
+	limits.avoided = avoided;
 	bool own = plan_is_own(plan);
 	if (!own && split_is_whole(packet, &limits))
 		return split_packet(packet, &limits, NULL, parts, err);
@@ -218,12 +219,41 @@ static bool plan_part(struct plan *plan, const struct part *whole, struct parts 
 	return ok;
 }
 
-bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
+bool plan_packet(struct plan *plan, struct packet *packet, uint32_t group, const uint32_t *avoided,
+		 struct parts *parts, struct error *err)
 {
 	const struct part whole = { .packet = packet,
 				    .samples = packet->samples,
-				    .planned = packet->planned };
-	return plan_part(plan, &whole, parts, err);
+				    .planned = packet->planned,
+				    .group = group };
+	return plan_part(plan, &whole, avoided, parts, err);
+}
+
+/* Empty parts with the same account. */
+static struct parts parts_like(const struct parts *parts)
+{
+	return (struct parts){ .charge = parts->charge,
+			       .charge_context = parts->charge_context,
+			       .keeps = parts->keeps };
+}
+
+bool plan_rest(struct plan *plan, const uint32_t *avoided, struct parts *parts, uint32_t from,
+	       struct error *err)
+{
+	struct parts fresh = parts_like(parts);
+	bool ok = true;
+	for (uint32_t i = from; i < parts->count && ok; i++) {
+		struct part whole = parts->at[i];
+		whole.group = 0;
+		ok = plan_part(plan, &whole, avoided, &fresh, err);
+	}
+	if (!ok) {
+		parts_fini(&fresh);
+		return false;
+	}
+	parts_fini(parts);
+	*parts = fresh;
+	return true;
 }
 
 static uint64_t bytes_of(const struct part *part)
@@ -312,7 +342,7 @@ static bool split_again(struct plan *plan, const struct part *part, struct parts
 	struct error err;
 	error_clear(&err);
 	uint64_t known = accounted(into, before.count);
-	bool ok = plan_part(plan, part, into, &err);
+	bool ok = plan_part(plan, part, NULL, into, &err);
 	struct part *first = &into->at[before.count];
 	if (!ok || (into->count == before.count + 1 && bytes_of(first) >= bytes_of(part))) {
 		while (into->count > before.count)
@@ -337,6 +367,7 @@ static void keep_part(struct parts *parts, const struct part *part)
 {
 	parts_add(parts, part->packet, part->samples, part->bytes);
 	parts->at[parts->count - 1].planned = part->planned;
+	parts->at[parts->count - 1].group = part->group;
 }
 
 static void leave_part(struct parts *parts, const struct part *part)
@@ -349,9 +380,7 @@ static void leave_part(struct parts *parts, const struct part *part)
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
 	const struct limits limits = limits_now(plan);
-	struct parts fresh = { .charge = parts->charge,
-			       .charge_context = parts->charge_context,
-			       .keeps = parts->keeps };
+	struct parts fresh = parts_like(parts);
 	for (uint32_t i = 0; i < parts->count; i++) {
 		struct part *part = &parts->at[i];
 		bool due = i == refused || (i > refused && is_over(part, &limits));

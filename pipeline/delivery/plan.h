@@ -63,8 +63,14 @@ void plan_encode_small(struct plan *plan, struct packet *packet);
 /* About how many bytes its parts will hold until they are sent, besides the packet itself. [any
  * thread] */
 int64_t plan_expected(struct plan *plan, const struct packet *packet);
-/* May decode and encode, unless it is plain. [any thread] */
-bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
+/* May decode and encode, unless it is plain. `group`: that of the part which the packet was, if it
+ * was one; 0: none. `avoided`: limits.avoided. [any thread] */
+bool plan_packet(struct plan *plan, struct packet *packet, uint32_t group, const uint32_t *avoided,
+		 struct parts *parts, struct error *err);
+/* Plans these parts and all later ones anew, as packets without a group. The ones before are gone
+ * then. False: nothing has changed. [pool thread] */
+bool plan_rest(struct plan *plan, const uint32_t *avoided, struct parts *parts, uint32_t from,
+	       struct error *err);
 
 /* The destination rejected the part as too large. False: it cannot be split, or splitting would not
  * help. [any thread] */

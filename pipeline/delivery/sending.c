@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "pipeline/budget.h"
 #include "pipeline/delivery/delivery_private.h"
 
@@ -20,8 +21,29 @@ bool sending_may_be_repeated(enum ledger_column reason)
  * retry is useless. */
 static enum ack_outcome outcome_for_senders(const struct sending *s)
 {
-	bool several = s->item->packet->contribution_count > 1;
-	return s->outcome == ACK_REFUSED && several ? ACK_FAILED : s->outcome;
+	return s->outcome == ACK_REFUSED && s->item->several ? ACK_FAILED : s->outcome;
+}
+
+static struct circuit *circuit_of(const struct sending *s)
+{
+	return s->lane ? &s->lane->circuit : &s->delivery->circuit;
+}
+
+/* [loop thread] */
+static void fails(struct sending *s)
+{
+	if (s->lane)
+		s->lane->failing = true;
+	outage_failed(&s->delivery->outage, &s->result);
+}
+
+/* A destination that consists of members works if none of them fails. */
+static void succeeds(struct sending *s)
+{
+	if (s->lane)
+		s->lane->failing = false;
+	if (!lanes_fail(s->delivery))
+		outage_succeeded(&s->delivery->outage);
 }
 
 /* packet: what holds these samples and nothing else; NULL: there is none. */
@@ -89,24 +111,73 @@ static void count_dropped(struct sending *s)
 	parts_forget_left(&s->parts, 0);
 }
 
-static bool prepare(struct sending *s)
+/* Of packets that a plan makes: of the program's budget, and of this destination's share. */
+static void charge_part(void *context, int64_t bytes, bool claim)
+{
+	struct delivery *d = context;
+	if (!claim)
+		backlog_made(&d->backlog, bytes);
+	budget_charge(d->options.budget, bytes, claim);
+}
+
+/* The same of those that become items, which the backlog counts. */
+static void charge_child(void *context, int64_t bytes, bool claim)
+{
+	struct delivery *d = context;
+	budget_charge(d->options.budget, bytes, claim);
+}
+
+/* Appends what the item becomes. */
+static bool make_parts(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	struct error err;
 	error_clear(&err);
-	if (s->planned && !s->again)
+	if (d->options.budget)
+		s->parts.charge = s->divides ? charge_child : charge_part;
+	if (!s->divides)
+		return plan_packet(&d->plan, s->item->packet, s->item->member, NULL, &s->parts,
+				   &err);
+	uint32_t *avoided = lanes_avoided(d);
+	bool ok = s->planned ? plan_rest(&d->plan, avoided, &s->parts, s->part, &err)
+			     : plan_packet(&d->plan, s->item->packet, 0, avoided, &s->parts, &err);
+	memory_free(avoided);
+	s->part = ok ? 0 : s->part;
+	return ok;
+}
+
+static bool prepare(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	if (s->planned && !s->again && !s->divides)
 		return true;
 	bool ok = true;
 	if (s->again)
 		plan_again(&d->plan, &s->parts, s->part);
 	else
-		ok = plan_packet(&d->plan, s->item->packet, &s->parts, &err);
+		ok = make_parts(s);
 	s->again = false;
 	s->planned = true;
 	backlog_made(&d->backlog, -s->expected);
 	s->expected = 0;
 	count_dropped(s);
 	return ok;
+}
+
+/* What is in lanes now is no longer the consumer's. */
+static void end_division(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	s->flying = false;
+	metric_add(d->count.flights, -1);
+	circuit_leave(circuit_of(s), &s->place, !s->lane);
+	delivery_wake(d);
+	if (s->item) {
+		finish(s);
+		return;
+	}
+	parts_clear(&s->parts);
+	delivery_finish(s, ACK_TAKEN);
 }
 
 static void send_part(void *argument)
@@ -118,6 +189,8 @@ static void send_part(void *argument)
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
 						       .retry_after_ms = -1,
 						       .reason = "plan" });
+	} else if (s->divides && lanes_divide(s)) {
+		end_division(s);
 	} else if (s->part < s->parts.count) {
 		s->asked = true;
 		s->attempts++;
@@ -126,7 +199,7 @@ static void send_part(void *argument)
 	} else {
 		s->flying = false;
 		metric_add(d->count.flights, -1);
-		circuit_leave(&d->circuit, &s->place, false);
+		circuit_leave(circuit_of(s), &s->place, false);
 		finish(s);
 	}
 }
@@ -136,7 +209,7 @@ static void expire(void *argument)
 {
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
-	circuit_leave(&d->circuit, &s->place, false);
+	circuit_leave(circuit_of(s), &s->place, false);
 	if (!d->logged_expired)
 		log_warn(d->options.log,
 			 "Dropping data that has waited longer than max_age. Logged once, always "
@@ -167,7 +240,7 @@ static void attempt(struct sending *s)
 	s->flying = true;
 	metric_add(d->count.flights, 1);
 	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
-	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) &&
+	if (!s->again && !s->divides && (s->planned || plan_is_plain(&d->plan, packet)) &&
 	    plan_is_prompt(&d->plan, packet))
 		send_part(s);
 	else
@@ -176,12 +249,25 @@ static void attempt(struct sending *s)
 
 static void hold(void *argument);
 
+/* Its member has left, and so what waits in line has no destination either. */
+static void divide(struct sending *s)
+{
+	circuit_reset(circuit_of(s));
+	circuit_leave(circuit_of(s), &s->place, false);
+	s->lane->failing = false;
+	s->divides = true;
+	attempt(s);
+}
+
 /* Now, or when the circuit and the kill switch permit it. */
 static void try_part(struct sending *s)
 {
+	s->place.counted = false;
 	if (delivery_is_killed(s->delivery))
 		loop_post(s->delivery->options.loop, hold, s);
-	else if (circuit_enter(&s->delivery->circuit, &s->place))
+	else if (lanes_is_stray(s))
+		divide(s);
+	else if (circuit_enter(circuit_of(s), &s->place))
 		attempt(s);
 }
 
@@ -195,10 +281,13 @@ void sending_start(struct circuit_place *place)
 {
 	struct sending *s = sending_of(place);
 	if (!delivery_is_killed(s->delivery)) {
-		attempt(s);
+		if (lanes_is_stray(s))
+			divide(s);
+		else
+			attempt(s);
 		return;
 	}
-	circuit_leave(&s->delivery->circuit, place, false);
+	circuit_leave(circuit_of(s), place, false);
 	loop_post(s->delivery->options.loop, hold, s);
 }
 
@@ -231,6 +320,7 @@ static uint64_t expiry_of(const struct sending *s)
 void sending_begin(struct sending *s)
 {
 	s->planned = s->again = false;
+	s->divides = s->delivery->lanes && !s->lane;
 	s->outcome = ACK_TAKEN;
 	s->expires = expiry_of(s);
 	begin_part(s, 0);
@@ -278,7 +368,7 @@ static void count_sent(struct sending *s)
 							  .planned = s->parts.at[s->part].planned },
 					  s->result.rejected_profiles);
 	plan_taken(&d->plan);
-	outage_succeeded(&d->outage);
+	succeeds(s);
 }
 
 /* The next attempt would be after its deadline. */
@@ -333,7 +423,7 @@ static enum durable_keeping ask_to_keep(struct sending *s)
 /* It is sent again after the next start, or when its record could not be written. */
 static void keep_item(struct sending *s)
 {
-	circuit_leave(&s->delivery->circuit, &s->place, false);
+	circuit_leave(circuit_of(s), &s->place, false);
 	parts_clear(&s->parts);
 	delivery_finish(s, ACK_FAILED);
 }
@@ -350,12 +440,12 @@ static void retry_part(struct sending *s)
 		return;
 	}
 	if (delivery_sheds(d)) {
-		circuit_leave(&d->circuit, &s->place, false);
+		circuit_leave(circuit_of(s), &s->place, false);
 		drop_part(s, LEDGER_SHED);
 		return;
 	}
 	if (!r->present.enabled || d->draining) {
-		circuit_leave(&d->circuit, &s->place, false);
+		circuit_leave(circuit_of(s), &s->place, false);
 		if (keeping == DURABLE_IS_WRITING)
 			retry_alone(s, delay);
 		else
@@ -363,7 +453,7 @@ static void retry_part(struct sending *s)
 		return;
 	}
 	outage_retries(&d->outage, s->attempts, delay);
-	if (!circuit_fail(&d->circuit, &s->place, s->result.retry_after_ms, &expired)) {
+	if (!circuit_fail(circuit_of(s), &s->place, s->result.retry_after_ms, &expired)) {
 		retry_alone(s, delay);
 		return;
 	}
@@ -407,7 +497,7 @@ static void split_part(struct sending *s)
 		begin_part(s, s->part);
 		return;
 	}
-	outage_failed(&s->delivery->outage, &s->result);
+	fails(s);
 	drop_part(s, LEDGER_TOO_LARGE);
 }
 
@@ -416,12 +506,12 @@ static void conclude_failure(void *argument)
 {
 	struct sending *s = argument;
 	if (s->result.outcome != SEND_TOO_LARGE)
-		outage_failed(&s->delivery->outage, &s->result);
+		fails(s);
 	if (s->result.outcome == SEND_RETRY) {
 		retry_part(s);
 		return;
 	}
-	circuit_leave(&s->delivery->circuit, &s->place, s->asked);
+	circuit_leave(circuit_of(s), &s->place, s->asked);
 	switch (s->result.outcome) {
 	case SEND_TOO_LARGE:
 		split_part(s);
@@ -444,7 +534,7 @@ void sending_done(struct sending *s, const struct send_result *result)
 		return;
 	}
 	count_sent(s);
-	circuit_leave(&s->delivery->circuit, &s->place, true);
+	circuit_leave(circuit_of(s), &s->place, true);
 	next_part(s);
 }
 
@@ -457,20 +547,11 @@ void sending_hasten(struct sending *s)
 	try_part(s);
 }
 
-/* Of packets that a plan makes: of the program's budget, and of this destination's share. */
-static void charge_part(void *context, int64_t bytes, bool claim)
-{
-	struct delivery *d = context;
-	if (!claim)
-		backlog_made(&d->backlog, bytes);
-	budget_charge(d->options.budget, bytes, claim);
-}
-
-void sending_init(struct sending *s, struct delivery *d)
+void sending_init(struct sending *s, struct delivery *d, struct lane *lane)
 {
 	s->delivery = d;
+	s->lane = lane;
 	s->timer = loop_timer_new(d->options.loop, retry_due, s);
-	s->parts.charge = d->options.budget ? charge_part : NULL;
 	s->parts.charge_context = d;
 	s->parts.keeps = d->options.config->dead_letter.present.enabled || d->options.lost;
 }

@@ -233,8 +233,11 @@ static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
 
 static void keep(struct splitter *s, struct range r, const struct candidate *c)
 {
+	const uint32_t *groups = s->limits->groups;
 	parts_add(s->parts, c->packet, c->samples, c->bytes);
-	s->parts->at[s->parts->count - 1].continues = r.from.unit < s->past;
+	struct part *part = &s->parts->at[s->parts->count - 1];
+	part->continues = r.from.unit < s->past;
+	part->group = groups ? groups[s->units.at[r.from.unit].resource] : 0;
 	s->past = end_of(r);
 }
 

@@ -44,6 +44,10 @@ bool split_packet(struct packet *packet, const struct limits *limits,
  * next packet. */
 bool split_open(const struct packet *packet, struct profiles *p, struct error *err);
 
+/* For limits.groups: orders the resources by group, and `groups`, which has the group of each, with
+ * them. Those of group 0 are left out. Returns the number of different groups. */
+uint32_t split_groups(struct profiles *p, uint32_t *groups);
+
 /* As split_packet, for tables that were made from `whole`. The parts inherit its batch key, its
  * arrival and (unless `parts` has one) its account. A part's `samples` count the input: identical
  * samples of a Profile marked as changed are merged as usual. */
