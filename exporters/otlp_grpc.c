@@ -4,6 +4,7 @@
 #include "pipeline/delivery/grpc_sender.h"
 #include "pipeline/delivery/otlp_answer.h"
 #include "pipeline/delivery/otlp_layout.h"
+#include "pipeline/delivery/otlp_sender.h"
 #include "pipeline/delivery/store_limits.h"
 
 struct otlp_grpc_config {
@@ -19,43 +20,23 @@ struct otlp_grpc {
 	enum store store;
 };
 
-static void otlp_grpc_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
-			       struct send_result *verdict)
+static void otlp_grpc_answered(void *instance, const struct grpc_result *result,
+			       const struct grpc_asked *asked, struct send_result *verdict)
 {
 	const struct otlp_grpc *self = instance;
 	if (verdict->outcome == SEND_OK)
 		verdict->rejected_profiles =
-			otlp_answer_rejected(&self->sender.host->log, result->response, profiles);
+			otlp_answer_rejected(&self->sender.host->log, result->response,
+					     asked->profiles);
 }
 
-static const struct grpc_method method = {
-	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
-	otlp_grpc_answered
-};
-
-static void release_packet(void *owner)
-{
-	struct packet *packet = owner;
-	packet_unref(&packet);
-}
+static const struct grpc_method method = { OTLP_SENDER_METHOD, otlp_grpc_answered };
 
 static void otlp_grpc_send(void *instance, const struct part *part, uint64_t timeout_ns,
 			   struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
-	const struct bytes *body = body_of(part->packet, self->form, NULL);
-	if (!body) {
-		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
-							     .retry_after_ms = -1,
-							     .reason = "compression" });
-		return;
-	}
-	/* A reference of its own, until core lets go of the bytes. */
-	const struct grpc_message message = { .bytes = bytes_view(body),
-					      .coding = self->form.coding,
-					      .release = release_packet,
-					      .owner = packet_ref(part->packet) };
-	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
+	otlp_sender_send(&self->sender, part, self->form, timeout_ns, sending);
 }
 
 static void otlp_grpc_preset(void *instance, struct limits *limits)

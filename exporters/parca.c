@@ -178,11 +178,11 @@ static bool says_conflict(const struct grpc_result *result)
 
 /* Parca adds up duplicates. Without retry_unknown nothing is sent again that may have been
  * accepted. */
-static void parca_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
-			   struct send_result *verdict)
+static void parca_answered(void *instance, const struct grpc_result *result,
+			   const struct grpc_asked *asked, struct send_result *verdict)
 {
 	const struct parca *self = instance;
-	(void)profiles;
+	(void)asked;
 	if (says_conflict(result)) {
 		verdict->outcome = SEND_RETRY;
 		verdict->reason = "conflict";

@@ -29,6 +29,7 @@
 	_(file_exporter) \
 	_(debug_exporter) \
 	_(nop_exporter) \
+	_(load_balancing_exporter) \
 	_(forward_connector) \
 	_(routing_connector) \
 	_(health_check_extension) \

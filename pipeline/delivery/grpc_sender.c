@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "net/decorated.h"
@@ -24,7 +25,7 @@
 struct flight {
 	struct grpc_sender *sender;
 	struct sending *sending;
-	uint64_t profiles;
+	uint64_t profiles, began; /* clock_now */
 };
 
 /* By the number of the status. */
@@ -114,7 +115,10 @@ static void on_answer(void *argument, const struct grpc_result *result)
 	if (result->reply_too_large)
 		metric_add(sender->replies_too_large, 1);
 	if (sender->method->answered)
-		sender->method->answered(sender->exporter, result, flight->profiles, &verdict);
+		sender->method->answered(sender->exporter, result,
+					 &(struct grpc_asked){ flight->profiles,
+							       clock_now() - flight->began },
+					 &verdict);
 	sending_done(flight->sending, &verdict);
 	memory_free(flight);
 }
@@ -153,7 +157,7 @@ void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *mes
 	struct grpc_message call = *message;
 	struct idempotency keyed;
 	struct flight *flight = memory_new(sizeof *flight);
-	*flight = (struct flight){ sender, sending, packet->profiles };
+	*flight = (struct flight){ sender, sending, packet->profiles, clock_now() };
 	if (sender->sends_key)
 		call.metadata = idempotency_add(&keyed, packet, message->metadata);
 	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,

@@ -34,12 +34,15 @@ struct grpc_sender_config {
 
 extern const struct config_table grpc_keepalive_table;
 
-/* The rows of an exporter's table: GRPC_SENDER_ROWS(struct parca_config, client). */
+/* The rows of an exporter's table: GRPC_SENDER_ROWS(struct parca_config, client).
+ * _BUT_ENDPOINT is for exporters that find their servers otherwise. */
 /* clang-format off */
 #define GRPC_SENDER_ROWS(type, member) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .role = ROLE_CONNECTS, \
 		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored. Also " \
 			   "`dns:///host:port`, `unix:///path`, `ipv4:address:port,address:port`."), \
+	GRPC_SENDER_ROWS_BUT_ENDPOINT(type, member)
+#define GRPC_SENDER_ROWS_BUT_ENDPOINT(type, member) \
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \
 		       .help = "TLS is on unless `insecure: true`."), \
 	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
@@ -103,13 +106,18 @@ bool grpc_sender_check(const struct grpc_sender_config *config, struct error *er
 struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
 				    enum packet_encoding encoding);
 
+/* Of a request that was answered. */
+struct grpc_asked {
+	uint64_t profiles, elapsed_ns;
+};
+
 /* What an exporter calls, and how it reads the answer. */
 struct grpc_method {
 	const char *path; /* "/package.Service/Method" */
 	/* On the client's queue thread, once for each request, after its status was classified: may
 	 * change the verdict. NULL: none. */
-	void (*answered)(void *exporter, const struct grpc_result *result, uint64_t profiles,
-			 struct send_result *verdict);
+	void (*answered)(void *exporter, const struct grpc_result *result,
+			 const struct grpc_asked *asked, struct send_result *verdict);
 };
 
 /* Part of an exporter's instance. */

@@ -121,6 +121,20 @@ class Feed:
             self.broker.__exit__()
 
 
+class Member:
+    """A gateway of a second tier, in the place of those that a name has."""
+
+    def __init__(self, exporter):
+        self.endpoint, self.server = "a tier", peers.Sink().start()
+        self.overlay = {exporter: {"resolver": {"dns": None, "static": {"hostnames": ["127.0.0.1:%d" % self.server.port]}}}}
+
+    def place(self):
+        return self.endpoint
+
+    def bodies(self):
+        return list(self.server.received)
+
+
 class Log:
     """A broker of Kafka in the place of the printed ones."""
 
@@ -211,6 +225,7 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
     stores = [Store(name, settings, keys) for name, settings in document["exporters"].items()
               if settings and "endpoint" in settings]
     feed = Feed(build, document)
+    stores += [Member(name) for name, settings in document["exporters"].items() if settings and "resolver" in settings]
     stores += [Log(build, name, settings) for name, settings in document["exporters"].items() if settings and "brokers" in settings]
     try:
         places = {store.endpoint: store.place() for store in stores}

@@ -84,6 +84,8 @@ exporters:
     dead_letter: {directory: out/dead/pyroscope}}
   parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, lift_labels: [region, tier, open.label],
     retry_on_failure: {enabled: false}, dead_letter: {directory: out/dead/parca}}
+  load_balancing: {protocol: {otlp: {tls: {insecure: true}}}, dead_letter: {directory: out/dead/balanced},
+    resolver: {static: {hostnames: ["127.0.0.1:{port:c}", "127.0.0.1:{port:d}"]}}}
 KAFKA  debug/basic: {verbosity: basic}
   debug/normal: {verbosity: normal, output_paths: [out/normal.txt]}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
@@ -100,14 +102,14 @@ service:
       receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_fileRECEIVERS]
       processors: [PROCESSORS]
       exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, FORMS file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
-        NAMES routing, forward, debug/basic, debug/normal, debug/detailed]
+        load_balancing, NAMES routing, forward, debug/basic, debug/normal, debug/detailed]
     profiles/behind: {receivers: [routing], exporters: [file/routed]}
     profiles/forwarded: {receivers: [forward], exporters: [file/forwarded]}
 """.replace("FORMS", "".join(name + ", " for name in (*FORMS, "nop"))).replace("POLICY", poison.POLICY).replace("FROM_KAFKA", "".join("  %s: %s\n" % item for item in FROM_KAFKA.items())).replace(
     "RECEIVERS", "".join(", " + name for name in FROM_KAFKA)).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
     "NAMES", "".join(name + "," for name in KAFKA))
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", *FORMS, "nop", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
-             "parca", *KAFKA, "debug/basic", "debug/normal", "debug/detailed")
+             "parca", "load_balancing", *KAFKA, "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
          "GNUTLS_DEBUG_LEVEL": "9"}
@@ -142,9 +144,11 @@ class Run:
             self.reader = self.broker.reader("proto", "json")
             text = text.replace("ADDRESS", self.broker.address)
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
-        self.a, self.b, self.index = (peers.Sink(self.gateway.port[name]) for name in ("a", "b", "index"))
+        sinks = (peers.Sink(self.gateway.port[name]) for name in ("a", "b", "c", "d", "index"))
+        self.a, self.b, self.member, self.bad_member, self.index = sinks
         self.parca = peers.Sink(self.gateway.port["parca"], method=parca.METHOD)
         self.b.answer, self.parca.answer = self.nasty("otlp_grpc/b"), self.nasty("parca")
+        self.bad_member.answer = self.nasty("load_balancing")
 
     def certificates(self):
         c = self.c
@@ -596,7 +600,7 @@ class Run:
 
     def all(self):
         with contextlib.ExitStack() as forms, self.a, self.b, self.push, self.http, self.json, self.parca, self.kafka, self.gateway:
-            for sink in (self.index, *self.forms.values()):
+            for sink in (self.member, self.bad_member, self.index, *self.forms.values()):
                 forms.enter_context(sink)
             if KAFKA:
                 self.kafka.enter_context(self.reader)
@@ -625,12 +629,14 @@ class Run:
             assert self.gateway.stop() == 0, self.gateway.log()
         for data in self.a.received:
             self.see("otlp_grpc/a", data)
+        for data in self.member.received:
+            self.see("load_balancing", data)
         for data in self.index.received:
             self.see("otlp_grpc/index", data)
         for exporter, sink in (("otlp_http/proto", self.http), *zip(FORMS[1:], self.forms.values())):
             for taken in sink.taken:
                 self.see(exporter, taken.body)
-        self.see("metadata to destinations", self.a.metadata + self.b.metadata + self.index.metadata + self.parca.metadata)
+        self.see("metadata to destinations", [sink.metadata for sink in (self.a, self.b, self.member, self.bad_member, self.index, self.parca)])
         for sink in (self.push, self.http, self.json, *self.forms.values()):
             self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in sink.seen])
         self.see("logs", self.gateway.log_path.read_bytes())
@@ -676,7 +682,7 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *FORMS, *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl",
+FULL = ("otlp_grpc/a", "load_balancing", "otlp_http/proto", "otlp_http/json", *FORMS, *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl",
         "forwarded.binpb", "detailed.txt")
 DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
@@ -712,7 +718,7 @@ def test_no_text_of_a_sender_is_found_but_at_destinations(run, place):
 
 
 def test_what_leaves_is_in_order(run):
-    for data in run.a.received:
+    for data in run.a.received + run.member.received + run.bad_member.received:
         assert profcheck.structure(data) == []
 
 

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/load_balancing_config.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "exporters/load_balancing_members.h"
+
+#define DEFAULT_PORT "4317"
+
+static const char *const routings[] = { "service", "tenant", "attributes", NULL };
+
+static bool is_set(const char *text)
+{
+	return text && *text;
+}
+
+enum load_balancing_routing load_balancing_config_routing(const struct load_balancing_config *c)
+{
+	for (int i = 0; routings[i]; i++)
+		if (!strcmp(c->routing_key, routings[i]))
+			return (enum load_balancing_routing)i;
+	return LOAD_BALANCING_BY_SERVICE;
+}
+
+static bool has_port(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+	bool several = colon && strchr(host, ':') != colon;
+	return colon && (!several || (colon > host && colon[-1] == ']') || strstr(host, "://"));
+}
+
+char *load_balancing_config_endpoint(const char *host, const char *port)
+{
+	port = is_set(port) ? port : DEFAULT_PORT;
+	if (has_port(host))
+		return memory_text(host);
+	if (strchr(host, ':') && host[0] != '[')
+		return memory_format("[%s]:%s", host, port);
+	return memory_format("%s:%s", host, port);
+}
+
+/* ---- checks ---- */
+
+static bool check_routing(const struct load_balancing_config *c, struct error *err)
+{
+	static const char *const others[] = { "traceID", "metric", "streamID", "resource", NULL };
+	const char *key = is_set(c->routing_key) ? c->routing_key : "";
+	for (int i = 0; others[i]; i++)
+		if (!strcmp(key, others[i]))
+			return error_set(err, ERROR_CONFIG,
+					 "routing_key: `%s` is not supported for profiles; use "
+					 "service, tenant or attributes",
+					 others[i]);
+	if (strcmp(key, routings[load_balancing_config_routing(c)]) != 0)
+		return error_set(err, ERROR_CONFIG,
+				 "routing_key: neither service, tenant nor attributes");
+	if (load_balancing_config_routing(c) == LOAD_BALANCING_BY_ATTRIBUTES &&
+	    !c->routing_attributes.count)
+		return error_set(err, ERROR_CONFIG,
+				 "routing_key: `attributes` requires routing_attributes");
+	return true;
+}
+
+/* Each member gets a copy of the section with its endpoint. */
+static bool check_endpoint(const struct load_balancing_config *c, const char *host,
+			   const char *port, struct error *err)
+{
+	struct grpc_sender_config client = c->protocol.otlp.client;
+	client.endpoint = load_balancing_config_endpoint(host, port);
+	bool ok = grpc_sender_check(&client, err);
+	memory_free(client.endpoint);
+	return ok;
+}
+
+static bool check_otlp(const void *config, struct error *err)
+{
+	const struct load_balancing_otlp_config *c = config;
+	if (c->sending_queue || c->retry_on_failure)
+		return error_set(err, ERROR_CONFIG,
+				 "%s: all members share the queue and the retries of the exporter; "
+				 "set the key there",
+				 c->sending_queue ? "sending_queue" : "retry_on_failure");
+	return otlp_layout_check(&c->layout, err);
+}
+
+static bool check_static(const void *config, struct error *err)
+{
+	const struct load_balancing_static_config *c = config;
+	if (!c->hostnames.count)
+		return error_set(err, ERROR_CONFIG, "no hostnames");
+	if (c->hostnames.count > LOAD_BALANCING_MEMBERS_MAX)
+		return error_set(err, ERROR_CONFIG, "hostnames: more than %d",
+				 LOAD_BALANCING_MEMBERS_MAX);
+	return true;
+}
+
+static bool check_dns(const void *config, struct error *err)
+{
+	const struct load_balancing_dns_config *c = config;
+	if (!is_set(c->hostname))
+		return error_set(err, ERROR_CONFIG, "no hostname specified to resolve");
+	if (c->interval.ns <= 0 || c->timeout.ns <= 0)
+		return error_set(err, ERROR_CONFIG, "`%s` must be positive",
+				 c->interval.ns <= 0 ? "interval" : "timeout");
+	return true;
+}
+
+static bool check_resolver(const void *config, struct error *err)
+{
+	const struct load_balancing_resolver_config *c = config;
+	if (c->k8s)
+		return error_set(err, ERROR_CONFIG,
+				 "k8s: this build does not talk to the API of Kubernetes; use dns "
+				 "with the name of a headless service");
+	if (c->aws_cloud_map)
+		return error_set(err, ERROR_CONFIG,
+				 "aws_cloud_map: this build does not talk to the API of AWS; use "
+				 "dns with the name of the service");
+	if (!c->fixed.present.enabled && !c->dns.present.enabled)
+		return error_set(err, ERROR_CONFIG, "no resolvers specified for the exporter");
+	if (c->fixed.present.enabled && c->dns.present.enabled)
+		return error_set(err, ERROR_CONFIG, "only one resolver should be specified");
+	return true;
+}
+
+static bool check_members(const struct load_balancing_config *c, struct error *err)
+{
+	const struct strings *names = &c->resolver.fixed.hostnames;
+	if (c->resolver.dns.present.enabled &&
+	    !check_endpoint(c, c->resolver.dns.hostname, c->resolver.dns.port, err))
+		return false;
+	for (size_t i = 0; i < names->count; i++)
+		if (!check_endpoint(c, names->at[i], NULL, err))
+			return error_prefix(err, "resolver::static::hostnames[%zu]", i);
+	return true;
+}
+
+static bool check(const void *config, struct error *err)
+{
+	const struct load_balancing_config *c = config;
+	return check_routing(c, err) && check_members(c, err);
+}
+
+/* ---- keys ---- */
+
+#define ROW(type, member, ...) CONFIG_ROW(struct type, member, .key = #member, __VA_ARGS__)
+
+static const struct config_row otlp_rows[] = {
+	GRPC_SENDER_ROWS_BUT_ENDPOINT(struct load_balancing_otlp_config, client),
+	OTLP_LAYOUT_ROWS(struct load_balancing_otlp_config, layout),
+	ROW(load_balancing_otlp_config, timeout, .def = "5s",
+	    .help = "Timeout of one attempt at a member. 0: the exporter's `timeout`."),
+	ROW(load_balancing_otlp_config, sending_queue,
+	    .help = "An error: the exporter's `sending_queue` is the queue of all members."),
+	ROW(load_balancing_otlp_config, retry_on_failure,
+	    .help = "An error: the exporter's `retry_on_failure` applies to each member."),
+	{ 0 }
+};
+static const struct config_table otlp_table = { sizeof(struct load_balancing_otlp_config),
+						otlp_rows, check_otlp };
+
+static const struct config_row protocol_rows[] = {
+	CONFIG_SECTION(struct load_balancing_protocol_config, otlp, otlp_table, .key = "otlp",
+		       .help = "The keys of the exporter `otlp_grpc` for each member; the endpoint "
+			       "is the resolver's."),
+	{ 0 }
+};
+static const struct config_table protocol_table = { sizeof(struct load_balancing_protocol_config),
+						    protocol_rows };
+
+static const struct config_row static_rows[] = {
+	ROW(load_balancing_static_config, hostnames,
+	    .help = "The members: `host` or `host:port`, at most 64. Default port: 4317."),
+	{ 0 }
+};
+static const struct config_table static_table = { .size = sizeof(
+							  struct load_balancing_static_config),
+						  .rows = static_rows,
+						  .check = check_static,
+						  .optional = true };
+
+static const struct config_row dns_rows[] = {
+	ROW(load_balancing_dns_config, hostname,
+	    .help = "Each address of this name is a member, of more than 64 the first in "
+		    "alphabetical order."),
+	ROW(load_balancing_dns_config, port, .def = "\"" DEFAULT_PORT "\"",
+	    .help = "The port of all members."),
+	ROW(load_balancing_dns_config, interval, .def = "5s",
+	    .help = "The name is resolved again at this interval."),
+	ROW(load_balancing_dns_config, timeout, .def = "1s",
+	    .help = "How long a DNS server may take to answer; rounded up to seconds, at most 30 "
+		    "s."),
+	{ 0 }
+};
+static const struct config_table dns_table = { .size = sizeof(struct load_balancing_dns_config),
+					       .rows = dns_rows,
+					       .check = check_dns,
+					       .optional = true };
+
+static const struct config_row resolver_rows[] = {
+	CONFIG_SECTION(struct load_balancing_resolver_config, fixed, static_table, .key = "static",
+		       .presence = PRESENCE_NONE, .help = "A fixed list."),
+	CONFIG_SECTION(struct load_balancing_resolver_config, dns, dns_table, .key = "dns",
+		       .presence = PRESENCE_NONE, .help = "The addresses of a name."),
+	ROW(load_balancing_resolver_config, k8s, .help = "Not supported: an error."),
+	ROW(load_balancing_resolver_config, aws_cloud_map, .help = "Not supported: an error."),
+	{ 0 }
+};
+static const struct config_table resolver_table = { sizeof(struct load_balancing_resolver_config),
+						    resolver_rows, check_resolver };
+
+static const struct config_row rows[] = {
+	ROW(load_balancing_config, routing_key, .def = "service",
+	    .help = "What decides which member gets a resource: `service` (its `service.name`), "
+		    "`attributes` (the values of `routing_attributes`), or `tenant` (not a value "
+		    "of the Collector)."),
+	ROW(load_balancing_config, routing_attributes,
+	    .help = "Resource attributes, for `routing_key: attributes`."),
+	CONFIG_SECTION(struct load_balancing_config, protocol, protocol_table, .key = "protocol",
+		       .help = "How members are reached."),
+	CONFIG_SECTION(struct load_balancing_config, resolver, resolver_table, .key = "resolver",
+		       .help = "Who the members are. Exactly one of `static` and `dns`."),
+	DELIVERY_ROWS(struct load_balancing_config, delivery, "0s"),
+	{ 0 }
+};
+const struct config_table load_balancing_table = { sizeof(struct load_balancing_config), rows,
+						   check };
