@@ -138,14 +138,23 @@ static struct family *find_family(struct metrics *metrics, const struct metric *
 	return &metrics->families[i];
 }
 
-/* Takes labels. */
-static struct metric_series *find_line(struct family *family, char *labels)
+/* The place of these labels among the others; *found: they are there. */
+static size_t place_of(const struct family *family, const char *labels, bool *found)
 {
 	size_t i = 0;
 	int order = -1;
 	while (i < family->count && (order = strcmp(family->lines[i]->labels, labels)) < 0)
 		i++;
-	if (i < family->count && order == 0) {
+	*found = i < family->count && order == 0;
+	return i;
+}
+
+/* Takes labels. */
+static struct metric_series *find_line(struct family *family, char *labels)
+{
+	bool found;
+	size_t i = place_of(family, labels, &found);
+	if (found) {
 		memory_free(labels);
 		return &family->lines[i]->series;
 	}
@@ -165,26 +174,41 @@ struct metric_series *metrics_series(struct metrics *metrics, const struct metri
 	return series;
 }
 
-void metrics_relabel(struct metrics *m, const struct metric *metric, struct metric_series *series,
-		     const struct metric_label *labels)
+/* Moves the series to the place of its new labels, which it takes. */
+static void move_line(struct family *family, const struct metric_series *series, char *labels,
+		      size_t to)
 {
-	char *text = render_labels(labels);
-	size_t from = 0, to = 0;
-	pthread_mutex_lock(&m->lock);
-	struct family *family = find_family(m, metric);
+	size_t from = 0;
 	while (&family->lines[from]->series != series)
 		from++;
 	struct line *line = family->lines[from];
+	to -= to > from;
 	memmove(family->lines + from, family->lines + from + 1,
 		(family->count - from - 1) * sizeof *family->lines);
-	while (to + 1 < family->count && strcmp(family->lines[to]->labels, text) < 0)
-		to++;
 	memmove(family->lines + to + 1, family->lines + to,
 		(family->count - to - 1) * sizeof *family->lines);
 	family->lines[to] = line;
 	memory_free(line->labels);
-	line->labels = text;
+	line->labels = labels;
+}
+
+struct metric_series *metrics_relabel(struct metrics *m, const struct metric *metric,
+				      struct metric_series *series,
+				      const struct metric_label *labels)
+{
+	char *text = render_labels(labels);
+	bool found;
+	pthread_mutex_lock(&m->lock);
+	struct family *family = find_family(m, metric);
+	size_t at = place_of(family, text, &found);
+	if (found)
+		series = &family->lines[at]->series;
+	else
+		move_line(family, series, text, at);
 	pthread_mutex_unlock(&m->lock);
+	if (found)
+		memory_free(text);
+	return series;
 }
 
 int64_t metrics_sum(struct metrics *m, const struct metric *metric, const char *labels)

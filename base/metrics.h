@@ -45,9 +45,11 @@ void metrics_unref(struct metrics **metrics);
 struct metric_series *metrics_series(struct metrics *metrics, const struct metric *metric,
 				     const struct metric_label *labels);
 
-/* Gives a series other labels, which no series of the metric has. For a value that is a label. */
-void metrics_relabel(struct metrics *metrics, const struct metric *metric,
-		     struct metric_series *series, const struct metric_label *labels);
+/* Gives a series other labels. For a value that is a label. If another series of the metric has
+ * them, nothing changes, and that one is returned. */
+struct metric_series *metrics_relabel(struct metrics *metrics, const struct metric *metric,
+				      struct metric_series *series,
+				      const struct metric_label *labels);
 
 /* The sum over all series of the metric whose labels, as they are printed, contain this text. */
 int64_t metrics_sum(struct metrics *metrics, const struct metric *metric, const char *labels);

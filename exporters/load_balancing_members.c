@@ -191,12 +191,11 @@ static void label(struct load_balancing_members *m, const struct metric *metric,
 					       { "endpoint", endpoint },
 					       { success ? "success" : NULL, success },
 					       { 0 } };
-	if (*series) {
+	struct metrics *metrics = m->options.host->metrics;
+	if (*series)
 		metric_set(*series, 0);
-		metrics_relabel(m->options.host->metrics, metric, *series, labels);
-	} else {
-		*series = metrics_series(m->options.host->metrics, metric, labels);
-	}
+	*series = *series ? metrics_relabel(metrics, metric, *series, labels)
+			  : metrics_series(metrics, metric, labels);
 }
 
 static void label_place(struct load_balancing_members *m, struct load_balancing_place *place,

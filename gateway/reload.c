@@ -103,7 +103,7 @@ static void count(struct reload *r, const char *result)
 static void show(struct reload *r)
 {
 	const struct metric_label labels[] = { { "hash", r->running->hash }, { 0 } };
-	metrics_relabel(r->runtime->metrics, &config_info, r->info, labels);
+	r->info = metrics_relabel(r->runtime->metrics, &config_info, r->info, labels);
 	metric_set(r->generation, (int64_t)r->running->number);
 }
 

@@ -117,6 +117,33 @@ struct refreshed {
 	int calls;
 };
 
+/* To both ends, to where it is, and to what another series has. */
+static void a_series_gets_other_labels(void **state)
+{
+	static const char *const labels[] = { "z", "a", "a", "m", "b" };
+	struct metric_series *series[3], *moved;
+	struct metrics *m = metrics_new();
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char text[] = { (char)('a' + i), '\0' };
+		series[i] =
+			metrics_series(m, &size, (struct metric_label[]){ { "x", text }, { 0 } });
+		metric_set(series[i], i);
+	}
+	metrics_relabel(m, &size, series[0], (struct metric_label[]){ { "x", "0" }, { 0 } });
+	for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+		struct metric_label other[] = { { "x", labels[i] }, { 0 } };
+		moved = metrics_relabel(m, &size, series[2], other);
+		assert_ptr_equal(moved, i < 4 ? series[2] : series[1]);
+	}
+	expect(m, "# HELP otelcol_size Size.\n"
+		  "# TYPE otelcol_size gauge\n"
+		  "otelcol_size{x=\"0\"} 0\n"
+		  "otelcol_size{x=\"b\"} 1\n"
+		  "otelcol_size{x=\"m\"} 2\n");
+	metrics_unref(&m);
+}
+
 static void refresh(void *context)
 {
 	struct refreshed *r = context;
@@ -204,6 +231,7 @@ int main(void)
 		cmocka_unit_test(decimals_move_the_point),
 		cmocka_unit_test(the_same_labels_are_the_same_series),
 		cmocka_unit_test(a_full_buffer_ends_with_a_whole_line),
+		cmocka_unit_test(a_series_gets_other_labels),
 		cmocka_unit_test(callbacks_run_before_writing_until_taken_off),
 		cmocka_unit_test(threads_count_together),
 		cmocka_unit_test(names_and_labels_can_be_those_of_other_exporters),

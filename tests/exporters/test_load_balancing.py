@@ -227,6 +227,18 @@ def test_a_member_that_joins_takes_only_its_share(build, tmp_path):
         assert all_samples(sinks) == rig.sent
 
 
+def test_series_of_members_are_bounded(build, tmp_path):
+    """A name that has other addresses all the time."""
+    name, metric = Name(build, tmp_path), "otelcol_loadbalancer_backend_latency"
+    with Rig(build, tmp_path, named(free_port()), env=name.env) as rig:
+        for number in range(1, 81):
+            name.set("127.0.1.%d" % number)
+            rig.gateway.until(lambda: rig.total("otelcol_loadbalancer_num_backend_updates") == number)
+        lines = [line.split(" ")[0] for line in rig.gateway.metrics_text().splitlines() if line.startswith(metric)]
+        assert len(lines) == len(set(lines)) == 64 and any("127.0.1.80:" in line for line in lines)
+        assert rig.total("otelcol_loadbalancer_num_backends") == 1
+
+
 def test_a_name_that_does_not_resolve_keeps_the_members(build, tmp_path):
     name = Name(build, tmp_path)
     with members(HOSTS[:2]) as (sinks, port), Rig(build, tmp_path, named(port), env=name.env) as rig:
