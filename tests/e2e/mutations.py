@@ -32,6 +32,7 @@ LEDGER_TEST, LEDGER_SCRAPES, REPETITIONS = "pipeline/test_ledger", "tests/e2e/te
 DURABLE_TEST, TENANTS_TEST, DURABLE_LETTERS_TEST, DELIVERY_TEST, SENDING_TEST, LETTERS_TEST, RECORD_TEST = (
     "pipeline/delivery/test_" + name for name in (
         "durable", "durable_tenants", "durable_letters", "delivery", "sending", "dead_letters", "record"))
+LANES_TEST = "pipeline/delivery/test_lanes"
 DUPLICATES_TEST = "pipeline/intake/test_duplicates"
 
 MUTATIONS = [
@@ -184,6 +185,9 @@ MUTATIONS = [
      "	if (d->durable.abandoned)\n", "	if (1)\n", DURABLE_TEST),
     ("record: without it, it is sent after the deadline", "pipeline/delivery/ending.c",
      "	d->durable.abandoned = d->durable.storage != NULL;\n", "", DURABLE_TEST),
+    # members of a destination
+    ("lanes: a part is dropped although its record stays", DURABLE, "	struct item *root = item->parent ? item->parent : item;\n",
+     "	struct item *root = item;\n", LANES_TEST),
     # dead letters
     ("letter: its record is removed before it is written", DELIVERY, "	bool recovered = last && leave(d, item);\n",
      "	if (answers && item->stored)\n		durable_remove(item);\n	bool recovered = last && leave(d, item);\n",
