@@ -45,6 +45,7 @@ struct grpc_allowance {
 	_Atomic unsigned overruns;
 	_Atomic uint64_t paused_until; /* 0: not paused */
 	_Atomic enum cause_kind tls;   /* of the last failure since the last answer */
+	_Atomic uint64_t tls_at;       /* clock_now of it */
 	struct grpc_allowance *next;   /* the next one in `spare` */
 };
 
@@ -125,8 +126,10 @@ static _Thread_local struct grpc_allowance *reading;
 
 static void note_tls_failure(enum cause_kind kind)
 {
-	if (reading)
-		atomic_store(&reading->tls, kind);
+	if (!reading)
+		return;
+	atomic_store(&reading->tls_at, clock_now());
+	atomic_store(&reading->tls, kind);
 }
 
 static bool may_receive(int fd, int64_t bytes)
@@ -264,5 +267,6 @@ unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance)
 
 enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance)
 {
-	return atomic_load(&allowance->tls);
+	bool recent = clock_now() - atomic_load(&allowance->tls_at) < GRPC_ALLOWANCE_TLS_NS;
+	return recent ? atomic_load(&allowance->tls) : CAUSE_NONE;
 }

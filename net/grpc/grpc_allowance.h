@@ -32,6 +32,8 @@ struct grpc_allowance;
 #define GRPC_ALLOWANCE_SHARE 256
 #define GRPC_ALLOWANCE_TICK 32 /* what each tick adds, for pings between calls */
 #define GRPC_ALLOWANCE_PAUSE_NS (UINT64_C(10) * 1000000000)
+/* longer than core waits before it connects again (net/grpc/rpc_channel.c) */
+#define GRPC_ALLOWANCE_TLS_NS (UINT64_C(15) * 1000000000)
 
 struct grpc_allowance *grpc_allowance_new(struct error *err);
 /* Channels created with the argument keep their own reference. */
@@ -47,8 +49,9 @@ void grpc_allowance_end(struct grpc_allowance *allowance, size_t request_bytes, 
 void grpc_allowance_tick(struct grpc_allowance *allowance);
 /* The number of times that the allowance was used up since grpc_allowance_new. */
 unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance);
-/* Why the last TLS handshake of its connections has failed, or what ended the connection after it;
- * CAUSE_NONE: nothing since the last answer. Core's own messages do not say it. */
+/* Why the last TLS handshake of its connections has failed, or what ended the connection after it.
+ * CAUSE_NONE: nothing since the last answer, nor in the last GRPC_ALLOWANCE_TLS_NS. Core's own
+ * messages do not say it. */
 enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance);
 
 #endif

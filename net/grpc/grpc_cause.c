@@ -50,12 +50,24 @@ static struct cause find(const char *message)
 	return (struct cause){ CAUSE_NONE, 0 };
 }
 
-/* A server may also reject a handshake, or a client's certificate, by an alert before it closes the
+/* Of several addresses, core's message has the last one only, which may have no server at all. A
+ * server may also reject a handshake, or a client's certificate, by an alert before it closes the
  * connection. */
 static bool may_be_tls(enum cause_kind kind)
 {
-	return kind == CAUSE_TLS_FAILED || kind == CAUSE_RESET || kind == CAUSE_CLOSED ||
-	       kind == CAUSE_NONE || kind == CAUSE_NO_CONNECTION || kind == CAUSE_CONNECT_TIMEOUT;
+	switch (kind) {
+	case CAUSE_NONE:
+	case CAUSE_REFUSED:
+	case CAUSE_UNREACHABLE:
+	case CAUSE_NO_CONNECTION:
+	case CAUSE_CONNECT_TIMEOUT:
+	case CAUSE_TLS_FAILED:
+	case CAUSE_RESET:
+	case CAUSE_CLOSED:
+		return true;
+	default:
+		return false;
+	}
 }
 
 struct cause grpc_cause_of(int status, const char *message, bool connected, enum cause_kind tls)

@@ -35,9 +35,12 @@ static const struct row {
 	  CAUSE_TLS_FAILED, 0 },
 	{ UNAVAILABLE, LAST "Socket closed", false, CAUSE_TLS_CLIENT_CERTIFICATE,
 	  CAUSE_TLS_CLIENT_CERTIFICATE, 0 },
-	/* an older failure of TLS does not explain these */
+	/* of another address, as ::1 of localhost */
 	{ UNAVAILABLE, LAST "Failed to connect to remote host: Connection refused", false,
-	  CAUSE_EXPIRED, CAUSE_REFUSED, ECONNREFUSED },
+	  CAUSE_EXPIRED, CAUSE_EXPIRED, 0 },
+	/* what is known better, or happened after the handshake */
+	{ UNAVAILABLE, LAST "Peer name a is not in peer certificate", false, CAUSE_TLS_FAILED,
+	  CAUSE_NAME_MISMATCH, 0 },
 	{ UNAVAILABLE, "recvmsg:Connection reset by peer", true, CAUSE_EXPIRED, CAUSE_RESET,
 	  ECONNRESET },
 	{ DEADLINE_EXCEEDED, "Deadline Exceeded", true, CAUSE_NONE, CAUSE_NO_RESPONSE, 0 },
