@@ -334,7 +334,7 @@ def test_a_reload_keeps_what_it_reads(build, broker, sink, tmp_path):
 
 @pytest.mark.parametrize("lines, reason", [
     ("profiles: {topics: []}", "topics must be specified"),
-    ("profiles: {topics: [a/b]}", "topics: must be 1 to 249"),
+    ("profiles: {topics: [a/b]}", "topics[0]: must be 1 to 249"),
     ("profiles: {topics: ['^(']}", "regular expression"),
     ("profiles: {exclude_topics: [a]}", "needs a regular expression in topics"),
     ("profiles: {encoding: jaeger}", "encoding"),

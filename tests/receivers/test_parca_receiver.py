@@ -287,7 +287,7 @@ def test_too_many_profiles_and_too_large_requests_are_refused(build):
 def test_a_configuration_names_a_protocol(build, tmp_path):
     path = tmp_path / "config.yaml"
     for protocols, text in (("{}", "grpc, http or both must be specified"),
-                            ("{http: {}}", "protocols.http.endpoint must be specified")):
+                            ("{http: {}}", "protocols::http::endpoint: must be specified")):
         path.write_text("""
 receivers: {parca: {protocols: %s}}
 exporters: {debug: {}}

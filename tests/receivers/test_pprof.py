@@ -286,7 +286,7 @@ def test_stop_and_many_senders(program, profile):
 
 @pytest.mark.parametrize("config, text", [
     ({}, "at least one of remote, file, self, or server must be configured"),
-    ({"server": {}}, "server.endpoint must be specified"),
+    ({"server": {}}, "server::endpoint: must be specified"),
     ({"self": {}}, "self: not supported; let remote scrape the endpoint of the extension pprof"),
     ({"server": {"endpoint": "127.0.0.1:0", "path": "/x"}}, "path"),
 ])

@@ -110,8 +110,8 @@ def test_without_origins_there_is_no_cors_and_headers_alone_are_told(program, ve
     assert any("no allowed_origins" in line for line in s.log)
 
 
-@pytest.mark.parametrize("keys, text", [({"exposed_headers": ["a b"]}, "cors.exposed_headers[0]"),
-                                        ({"allowed_headers": ["x", "a\r\nb"]}, "cors.allowed_headers[1]")])
+@pytest.mark.parametrize("keys, text", [({"exposed_headers": ["a b"]}, "cors::exposed_headers[0]"),
+                                        ({"allowed_headers": ["x", "a\r\nb"]}, "cors::allowed_headers[1]")])
 def test_what_is_no_header_is_an_error(program, keys, text):
     with serve(program, **keys) as s:
         assert s.greeting.startswith("error") and text in s.greeting
