@@ -82,10 +82,12 @@ static bool is_there(const char *path)
 static void cut_name(char *path)
 {
 	char *slash = strrchr(path, '/');
-	if (!slash)
-		strcpy(path, "."); /* at least one byte: an empty path is not checked */
-	else
+	if (slash) {
 		slash[slash == path] = '\0';
+		return;
+	}
+	path[0] = '.'; /* it has at least one byte */
+	path[1] = '\0';
 }
 
 /* May the section create directories? Without the key it does. */
