@@ -376,9 +376,9 @@ bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at
 bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			 struct regex_span *span)
 {
-	size_t front = PII_WORD_BEFORE(text, at, "/agent")        ? 6
-		       : PII_WORD_BEFORE(text, at, "/buildAgent") ? 11
-								  : 0;
+	size_t front = PII_WORD_BEFORE(text, at, "/agent/")        ? 7
+		       : PII_WORD_BEFORE(text, at, "/buildAgent/") ? 12
+								   : 0;
 	return front && at >= *from + front && segment_at(text, at + strlen(rule->literal), span);
 }
 

@@ -819,7 +819,7 @@ static const struct reference_rule {
 	{ PII_WORKSPACE, "\\/_work\\/" PROJECT },
 	{ PII_WORKSPACE, "\\/__w\\/" PROJECT },
 	{ PII_WORKSPACE, "\\/home\\/(?:(?:runner|vsts)\\/" "work|travis\\/build|gitlab-runner\\/builds)\\/" PROJECT },
-	{ PII_WORKSPACE, "\\/Users\\/runner\\/" "work\\/" PROJECT },
+	{ PII_WORKSPACE, "\\/Users\\/(?:(?:runner|vsts)\\/" "work|travis\\/build|gitlab-runner\\/builds)\\/" PROJECT },
 	{ PII_WORKSPACE, "\\/buildkite-agent\\/builds\\/" PROJECT },
 	{ PII_WORKSPACE, "(?:jenkins[A-Za-z0-9_-]{0,32}|\\/agent)\\/workspace\\/(" SEGMENT ")\\/" },
 	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/work\\/(" SEGMENT ")\\/" },
