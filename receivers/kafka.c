@@ -91,22 +91,22 @@ static const struct metric lag_metric = {
 	"otelcol_kafka_receiver_offset_lag", METRIC_GAUGE, "{messages}",
 	"Messages in these partitions that are not acknowledged, as of the last fetch."
 };
-static const struct metric *const metrics[] = { &messages_metric,
-						&unmarshal_metric,
-						&started_metric,
-						&closed_metric,
-						&partitions_metric,
-						&lag_metric,
-						NULL };
+static const struct metric errors_metric = {
+	"otelcol_kafka_receiver_client_errors", METRIC_COUNTER, "{errors}",
+	"Errors of the Kafka client, by the name that exporters give them: unavailable, "
+	"unresolved, tls, unauthenticated, permission_denied, unknown_topic, and others."
+};
+static const struct metric *const metrics[] = { &messages_metric, &unmarshal_metric,
+						&errors_metric,   &started_metric,
+						&closed_metric,   &partitions_metric,
+						&lag_metric,      NULL };
 
 static struct metric_series *series(const struct host *host, const struct metric *metric,
-				    const char *outcome)
+				    const char *label, const char *value)
 {
 	return metrics_series(host->metrics, metric,
 			      (const struct metric_label[]){
-				      { "receiver", host->id },
-				      { outcome ? "outcome" : NULL, outcome },
-				      { 0 } });
+				      { "receiver", host->id }, { label, value }, { 0 } });
 }
 
 static void make_metrics(struct kafka *k)
@@ -115,12 +115,12 @@ static void make_metrics(struct kafka *k)
 						[MESSAGE_POSTPONED] = "postponed",
 						[MESSAGE_FAILED] = "failed" };
 	for (int i = 0; i < MESSAGE_RESULTS; i++)
-		k->results[i] = series(k->host, &messages_metric, outcomes[i]);
-	k->unmarshal_failed = series(k->host, &unmarshal_metric, NULL);
-	k->started = series(k->host, &started_metric, NULL);
-	k->closed = series(k->host, &closed_metric, NULL);
-	k->partitions = series(k->host, &partitions_metric, NULL);
-	k->lag = series(k->host, &lag_metric, NULL);
+		k->results[i] = series(k->host, &messages_metric, "outcome", outcomes[i]);
+	k->unmarshal_failed = series(k->host, &unmarshal_metric, NULL, NULL);
+	k->started = series(k->host, &started_metric, NULL, NULL);
+	k->closed = series(k->host, &closed_metric, NULL, NULL);
+	k->partitions = series(k->host, &partitions_metric, NULL, NULL);
+	k->lag = series(k->host, &lag_metric, NULL, NULL);
 }
 
 /* ---- documents [worker] ---- */
@@ -414,6 +414,12 @@ static void observed(void *context, const struct kafka_consumer_state *state)
 	metric_set(k->lag, state->lag);
 }
 
+static void client_failed(void *context, const char *reason)
+{
+	const struct kafka *k = context;
+	metric_add(series(k->host, &errors_metric, "error", reason), 1);
+}
+
 static struct kafka_consumer_options consumer_options(struct kafka *k)
 {
 	struct kafka_consumer_options options = kafka_receiver_options(k->config, k->strategies);
@@ -422,6 +428,7 @@ static struct kafka_consumer_options consumer_options(struct kafka *k)
 	options.arrived = arrived;
 	options.partitions = partitions_changed;
 	options.observed = observed;
+	options.failed = client_failed;
 	options.context = k;
 	return options;
 }

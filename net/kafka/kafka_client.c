@@ -51,7 +51,7 @@ static const struct meaning {
 	RETRY(_TIMED_OUT_QUEUE, "timeout"),
 	RETRY(_TRANSPORT, "unavailable"),
 	RETRY(_ALL_BROKERS_DOWN, "unavailable"),
-	RETRY(_RESOLVE, "unavailable"),
+	RETRY(_RESOLVE, "unresolved"),
 	RETRY(_SSL, "tls"),
 	RETRY(_AUTHENTICATION, "unauthenticated"),
 	RETRY(_QUEUE_FULL, "queue_full"),
@@ -88,6 +88,7 @@ static const struct meaning {
 	/* of the broker: the same message will never be accepted */
 	PERMANENT(TOPIC_AUTHORIZATION_FAILED, "permission_denied"),
 	PERMANENT(CLUSTER_AUTHORIZATION_FAILED, "permission_denied"),
+	PERMANENT(GROUP_AUTHORIZATION_FAILED, "permission_denied"),
 	PERMANENT(TOPIC_EXCEPTION, "invalid_topic"),
 	PERMANENT(POLICY_VIOLATION, "invalid"),
 	PERMANENT(INVALID_RECORD, "invalid"),
@@ -103,6 +104,50 @@ struct kafka_result kafka_judge(int code)
 		if ((int)meanings[i].code == code)
 			return meanings[i].result;
 	return (struct kafka_result){ KAFKA_PERMANENT, "refused" };
+}
+
+/* The first row applies whose code is this one and whose phrase is in librdkafka's text. Rows
+ * with `any` apply to any code, and their own code replaces it: librdkafka reports the same failure
+ * of a handshake sometimes as _SSL and sometimes as _TRANSPORT. */
+static const struct cause {
+	rd_kafka_resp_err_t code;
+	bool any;
+	const char *phrase, *cause;
+} causes[] = {
+	{ RD_KAFKA_RESP_ERR__AUTHENTICATION, false, "mechanism handshake failed",
+	  "the broker does not offer auth::sasl::mechanism" },
+	{ RD_KAFKA_RESP_ERR__AUTHENTICATION, false, "",
+	  "the broker rejected the user or the password of auth::sasl" },
+	{ RD_KAFKA_RESP_ERR__SSL, true, "certificate verify failed",
+	  "the broker's certificate is not signed by a CA of tls::ca_file, or is not valid for the "
+	  "broker's name" },
+	{ RD_KAFKA_RESP_ERR__SSL, true, "PLAINTEXT broker listener",
+	  "the broker does not speak TLS at this port" },
+	{ RD_KAFKA_RESP_ERR__SSL, true, "wrong version number",
+	  "the broker does not speak TLS at this port" },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, false, "SSL listener",
+	  "the broker closed the connection; it may require TLS at this port" },
+	{ RD_KAFKA_RESP_ERR__SSL, true, "SSL alert number",
+	  "the broker ended the TLS handshake; it may require another client certificate" },
+	{ RD_KAFKA_RESP_ERR__SSL, false, "", "the TLS handshake failed" },
+	{ RD_KAFKA_RESP_ERR__RESOLVE, false, "", "the name of a broker has no address" },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, false, "", "a connection to a broker failed" },
+	{ RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, false, "", "no broker can be reached" },
+	{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, false, "",
+	  "the user may not use the topic" },
+	{ RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, false, "",
+	  "the user may not use group_id" },
+};
+
+const char *kafka_explain(int *code, const char *text)
+{
+	for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+		if ((causes[i].any || (int)causes[i].code == *code) &&
+		    strstr(text ? text : "", causes[i].phrase)) {
+			*code = causes[i].code;
+			return causes[i].cause;
+		}
+	return rd_kafka_err2str((rd_kafka_resp_err_t)*code);
 }
 
 /* ---- names ---- */

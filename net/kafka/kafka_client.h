@@ -100,11 +100,6 @@ bool kafka_topic_ok(struct view name);
 /* Host and port of the first broker, for labels; the caller frees both. */
 void kafka_client_place(const struct kafka_client_config *config, char **host, char **port);
 
-/*
- * What an error code of librdkafka or of a broker means for a message. Codes that Kafka's protocol
- * calls retriable (kafka.apache.org/protocol, "Error Codes") are retryable, and so are lost
- * connections and timeouts. A code that is not known is permanent.
- */
 /* Of a message: what a consumer reads, and a producer's exporter keeps to. */
 enum {
 	KAFKA_HEADERS_MAX = 64,
@@ -113,6 +108,11 @@ enum {
 	KAFKA_HEADER_VALUE_MAX = 4096
 };
 
+/*
+ * What an error code of librdkafka or of a broker means for a message. Codes that Kafka's protocol
+ * calls retriable (kafka.apache.org/protocol, "Error Codes") are retryable, and so are lost
+ * connections and timeouts. A code that is not known is permanent.
+ */
 enum kafka_outcome { KAFKA_OK, KAFKA_RETRY, KAFKA_PERMANENT, KAFKA_TOO_LARGE };
 
 struct kafka_result {
@@ -121,5 +121,10 @@ struct kafka_result {
 };
 
 struct kafka_result kafka_judge(int code);
+
+/* Why a client reports this error, for operators. Only fixed words: `text` is what librdkafka says,
+ * which may repeat a broker's text, and only selects them. NULL: there is none. Replaces the code
+ * if the text is more precise. */
+const char *kafka_explain(int *code, const char *text);
 
 #endif

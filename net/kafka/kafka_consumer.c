@@ -134,7 +134,7 @@ static void on_rebalance(struct member *m, rd_kafka_event_t *event)
 	if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
 		assign(m, rd_kafka_event_topic_partition_list(event));
 	} else {
-		kafka_events_log(&m->events, m->consumer->options.log, code, false);
+		kafka_events_log(&m->events, m->consumer->options.log, code);
 		rd_kafka_assign(m->rk, NULL);
 		forget(m, true);
 	}
@@ -231,13 +231,24 @@ static void on_commit(struct member *m, rd_kafka_event_t *event)
 {
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
 	if (code && code != RD_KAFKA_RESP_ERR__NO_OFFSET)
-		kafka_events_log(&m->events, m->consumer->options.log, code, false);
+		kafka_events_log(&m->events, m->consumer->options.log, code);
 }
 
 static bool names_no_topic(rd_kafka_resp_err_t code)
 {
 	return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
 	       code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+}
+
+/* Is it fatal? */
+static bool on_error(struct member *m, rd_kafka_event_t *event)
+{
+	struct kafka_consumer *c = m->consumer;
+	struct kafka_failure failure = kafka_events_error(&m->events, c->options.log, m->rk, event);
+	c->topic_missing |= names_no_topic(failure.code);
+	if (failure.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+		c->options.failed(c->options.context, kafka_judge(failure.code).reason);
+	return failure.fatal;
 }
 
 /* Takes the event. */
@@ -256,8 +267,7 @@ static void serve(struct member *m, rd_kafka_event_t *event)
 		on_commit(m, event);
 		break;
 	case RD_KAFKA_EVENT_ERROR:
-		c->topic_missing |= names_no_topic(rd_kafka_event_error(event));
-		fatal = kafka_events_error(&m->events, c->options.log, m->rk, event);
+		fatal = on_error(m, event);
 		break;
 	default:
 		break;

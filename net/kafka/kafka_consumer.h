@@ -53,6 +53,8 @@ struct kafka_consumer_options {
 	void (*arrived)(void *context, struct kafka_message_in *message);
 	void (*partitions)(void *context, uint32_t started, uint32_t closed);
 	void (*observed)(void *context, const struct kafka_consumer_state *state);
+	/* The client reports an error: one of the words of kafka_judge. */
+	void (*failed)(void *context, const char *reason);
 	void *context;
 };
 

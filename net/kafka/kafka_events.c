@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/kafka/kafka_client.h"
 
 /* The same error is logged this often at most. */
 #define REPEAT_NS UINT64_C(60000000000)
@@ -49,26 +50,50 @@ void kafka_events_close(struct kafka_events *e)
 	close(e->fd);
 }
 
-void kafka_events_log(struct kafka_events *e, const struct log *log, rd_kafka_resp_err_t code,
-		      bool fatal)
+/* That no broker is reachable follows from errors of connections, and says less. */
+static bool is_repeated(const struct kafka_events *e, rd_kafka_resp_err_t code, uint64_t now)
 {
-	uint64_t now = clock_now();
-	if (code == e->last_error && now - e->last_error_at < REPEAT_NS)
-		return;
-	e->last_error = code;
-	e->last_error_at = now;
-	log_warn(log, "The Kafka client reports an error.",
-		 log_text("error", rd_kafka_err2name(code)), log_bool("fatal", fatal));
+	return e->last_error && now - e->last_error_at < REPEAT_NS &&
+	       (code == e->last_error || code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
 }
 
-bool kafka_events_error(struct kafka_events *e, const struct log *log, rd_kafka_t *rk,
-			rd_kafka_event_t *event)
+static void log_failure(struct kafka_events *e, const struct log *log, struct kafka_failure failure,
+			const char *cause)
+{
+	uint64_t now = clock_now();
+	if (is_repeated(e, failure.code, now))
+		return;
+	e->last_error = failure.code;
+	e->last_error_at = now;
+	log_warn(log, "The Kafka client reports an error.",
+		 log_text("error", rd_kafka_err2name(failure.code)), log_text("cause", cause),
+		 log_bool("fatal", failure.fatal));
+}
+
+void kafka_events_log(struct kafka_events *e, const struct log *log, rd_kafka_resp_err_t code)
+{
+	int explained = code;
+	log_failure(e, log, (struct kafka_failure){ code, false }, kafka_explain(&explained, NULL));
+}
+
+static bool is_of_connections(rd_kafka_resp_err_t code)
+{
+	return code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__RESOLVE ||
+	       code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR__AUTHENTICATION;
+}
+
+struct kafka_failure kafka_events_error(struct kafka_events *e, const struct log *log,
+					rd_kafka_t *rk, rd_kafka_event_t *event)
 {
 	char text[8];
-	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+	int code = rd_kafka_event_error(event);
 	bool fatal = code == RD_KAFKA_RESP_ERR__FATAL;
 	if (fatal)
 		code = rd_kafka_fatal_error(rk, text, sizeof text);
-	kafka_events_log(e, log, code, fatal);
-	return fatal;
+	const char *cause = kafka_explain(&code, rd_kafka_event_error_string(event));
+	struct kafka_failure failure = { (rd_kafka_resp_err_t)code, fatal };
+	if (is_of_connections(failure.code))
+		e->trouble = failure.code;
+	log_failure(e, log, failure, cause);
+	return failure;
 }

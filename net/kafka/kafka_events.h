@@ -18,6 +18,13 @@ struct kafka_events {
 	struct loop_socket *socket;
 	rd_kafka_resp_err_t last_error;
 	uint64_t last_error_at;
+	/* Why connections fail; the user resets it to 0 when something was successful. */
+	rd_kafka_resp_err_t trouble;
+};
+
+struct kafka_failure {
+	rd_kafka_resp_err_t code;
+	bool fatal; /* the client must be replaced */
 };
 
 /* Takes the queue, also on failure. `ready` runs on the loop thread; it calls kafka_events_woken
@@ -32,12 +39,11 @@ void kafka_events_leave(struct kafka_events *events);
 /* After kafka_events_leave, before the client is destroyed. */
 void kafka_events_close(struct kafka_events *events);
 
-/* Logs an error of the client by the name of its code (the text may be a broker's), unless the same
- * one was logged less than a minute ago. */
-void kafka_events_log(struct kafka_events *events, const struct log *log, rd_kafka_resp_err_t code,
-		      bool fatal);
-/* The same for an error event. Is it fatal, so that the client must be replaced? */
-bool kafka_events_error(struct kafka_events *events, const struct log *log, rd_kafka_t *rk,
-			rd_kafka_event_t *event);
+/* Logs an error of the client by the name of its code and its cause, unless the same one was logged
+ * less than a minute ago. */
+void kafka_events_log(struct kafka_events *events, const struct log *log, rd_kafka_resp_err_t code);
+/* The same for an error event. */
+struct kafka_failure kafka_events_error(struct kafka_events *events, const struct log *log,
+					rd_kafka_t *rk, rd_kafka_event_t *event);
 
 #endif

@@ -42,12 +42,22 @@ static void finish(struct flight *flight, rd_kafka_resp_err_t code)
 	f.done(f.argument, kafka_judge(code));
 }
 
+/* A message that waited for a connection in vain ends by what connections failed with. */
+static rd_kafka_resp_err_t cause_of(struct line *line, rd_kafka_resp_err_t code)
+{
+	if (!code)
+		line->events.trouble = RD_KAFKA_RESP_ERR_NO_ERROR;
+	return code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT && line->events.trouble
+		       ? line->events.trouble
+		       : code;
+}
+
 static void on_reports(struct line *line, rd_kafka_event_t *event)
 {
 	const rd_kafka_message_t *message;
 	while ((message = rd_kafka_event_message_next(event))) {
 		line->in_flight--;
-		finish(message->_private, message->err);
+		finish(message->_private, cause_of(line, message->err));
 	}
 }
 
@@ -61,7 +71,8 @@ static bool take_events(struct line *line, int wait_ms)
 			on_reports(line, event);
 		else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
 			fatal |= kafka_events_error(&line->events, line->producer->options.log,
-						    line->rk, event);
+						    line->rk, event)
+					 .fatal;
 		rd_kafka_event_destroy(event);
 		wait_ms = 0;
 	}

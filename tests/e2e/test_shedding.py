@@ -4,13 +4,13 @@ send, and nothing else is refused meanwhile. Memory is made short by requests wh
 import contextlib
 import http.client
 import os
-import socket
 
 import pytest
 
 from harness import build as make
 from harness import peers
 from harness.gateway import Gateway
+from harness.shortage import PATH, Holder
 
 pytestmark = pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
 MIB = 1 << 20
@@ -31,33 +31,7 @@ service:
   pipelines:
     profiles: {receivers: [otlp], processors: [memory_limiter], exporters: [otlp_grpc, otlp_grpc/dead]}
 """
-PATH = "/v1development/profiles"
 SAMPLES = 20000
-
-
-class Holder:
-    """Requests of several peers, so that 22 % of the room for requests are left."""
-    SHARES = {"127.0.0.2": .38, "127.0.0.3": .31, "127.0.0.4": .18, "127.0.0.5": .13}
-
-    def __init__(self, gateway):
-        self.gateway, self.sockets = gateway, []
-
-    def __enter__(self):
-        g = self.gateway
-        room = g.total("otelcol_memory_soft_limit_bytes") - g.total("otelcol_memory_baseline_bytes")
-        free = .78 * room - g.total("otelcol_memory_charged_bytes")
-        for address, share in self.SHARES.items():
-            size = int(free * share)
-            s = socket.create_connection(("127.0.0.1", g.port["http"]), source_address=(address, 0))
-            self.sockets.append(s)
-            s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nx-tenant: holder\r\n"
-                      b"Content-Length: %d\r\n\r\n" % (PATH.encode(), size) + bytes(size - 1))
-        g.until(lambda: g.total("otelcol_memory_charged_bytes") > .75 * room)
-        return self
-
-    def __exit__(self, *_):
-        for s in self.sockets:
-            s.close()
 
 
 def post(gateway, tenant=None, seed=1):

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
+import contextlib
 import gzip
 import re
 import signal
+import socket
+import ssl
 import subprocess
+import threading
 
 import pytest
 
 from harness import build as make
-from harness import kafka, otlp, peers, pprof
+from harness import certificates, kafka, otlp, peers, pprof
 from harness.gateway import Gateway
 from harness.references import read
 
@@ -201,6 +205,44 @@ def test_a_broker_that_is_down_costs_nothing(build, broker):
         messages = reader.until(lambda m: len(m) >= 2)
         got = {tuple(sorted(map(str, otlp.samples(read(m)).items()))) for m in messages}
         assert got == {tuple(sorted(map(str, otlp.samples(m).items()))) for m in (first, second)}
+
+
+@contextlib.contextmanager
+def tls_listener(directory):
+    """A server whose certificate the CA `ca` has signed, and that ends every connection after the handshake; its port."""
+    for name in "ca", "other":
+        certificates.make_ca(directory, name)
+    certificates.make_leaf(directory, "ca", "broker", "/CN=localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "broker.pem", directory / "broker.key")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection = listener.accept()[0]
+                    with contextlib.suppress(OSError), connection:
+                        context.wrap_socket(connection, server_side=True).close()
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("tls, error, cause", [
+    ("tls: {ca_file: %s/other.pem}", "tls", "not signed by a CA of tls::ca_file"),
+    ("tls: {ca_file: %s/ca.pem}", "unavailable", "a connection to a broker failed"),
+    ("", "unavailable", "it may require TLS at this port"),
+])
+def test_errors_of_connections_are_explained(build, tmp_path, tls, error, cause):
+    """The log has the cause, the retries have its name, and the data waits."""
+    with tls_listener(tmp_path) as port:
+        address = type("Broker", (), {"address": "127.0.0.1:%d" % port})
+        with Rig(build, address, *([tls % tmp_path] if tls else [])) as rig:
+            rig.send()
+            rig.gateway.until(lambda: rig.gateway.total("otelcol_exporter_retries", exporter="kafka"))
+            log = rig.gateway.log().splitlines()
+            assert any(cause in line for line in log if "The Kafka client reports an error" in line)
+            assert any('"error": "%s"' % error in line for line in log if "Will retry the request" in line)
+            assert rig.total("dropped") == 0
 
 
 def test_shutdown_sends_what_is_in_flight(build, broker):

@@ -2,6 +2,7 @@
 """The receiver kafka against librdkafka's mock cluster: what a message becomes, when its offset is committed, and what
 happens when it is refused."""
 import gzip
+import os
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ import pytest
 from harness import build as make
 from harness import kafka, otlp, peers
 from harness.gateway import Gateway
+from harness.shortage import Holder
 
 TOPIC = "otlp_profiles"
 CONFIG = """
@@ -169,6 +171,37 @@ def test_a_full_queue_pauses_and_loses_nothing(build, broker, sink):
         assert "Consumption continues" in rig.gateway.log()
 
 
+SHORT = """
+receivers:
+  otlp: {protocols: {http: {endpoint: 127.0.0.1:{port:http}, max_request_body_size: 268435456, write_timeout: 120s, read_timeout: 120s}}}
+  kafka: {brokers: ["BROKER"], initial_offset: earliest, autocommit: {interval: 100ms}, error_backoff: {initial_interval: 50ms, max_interval: 100ms}}
+processors: {memory_limiter: {check_interval: 200ms, limit_mib: 160, spike_limit_mib: 32}}
+exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}}}
+service: {pipelines: {profiles: {receivers: [otlp, kafka], processors: [memory_limiter], exporters: [otlp_grpc]}}}
+"""
+
+
+@pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
+def test_reading_pauses_while_memory_is_short(build, broker, sink):
+    """The gate has room for one message at a time, and refuses the others until there is more: nothing is lost or fails, and
+    the resident memory stays within the limit."""
+    sent = [make.request(seed, samples=60000, functions=5000).SerializeToString() for seed in range(6)]
+    with Gateway(build / "portcullis", SHORT.replace("BROKER", broker.address).replace("SINK", str(sink.port))) as g:
+        def messages(outcome):
+            return g.total("otelcol_kafka_receiver_messages", outcome=outcome)
+        g.until(lambda: g.total("otelcol_kafka_receiver_partitions") == kafka.PARTITIONS)
+        with Holder(g):
+            send(broker, sent)
+            g.until(lambda: messages("postponed"))
+            assert g.total("otelcol_kafka_receiver_partitions") == kafka.PARTITIONS
+            (line,) = [line for line in g.log().splitlines() if "Consumption pauses" in line]
+            assert "memory" in line
+        g.until(lambda: g.total("otelcol_ledger_out_samples", exporter="otlp_grpc") == 60000 * len(sent))
+        g.until(lambda: sum(n or 0 for n in broker.committed("otel-collector", TOPIC)) == len(sent))
+        assert messages("failed") == 0 and "Consumption continues" in g.log()
+        assert g.rss()["VmHWM"] < 160 << 20
+
+
 def test_a_poisoned_message_is_skipped_and_named(build, broker, sink):
     sent = requests(2)
     send(broker, [sent[0], b"\xff\xff\xff poison", sent[1]], partition=1)
@@ -301,6 +334,14 @@ def test_shutdown_does_not_wait_for_a_dead_destination(build, broker):
     with peers.Sink() as sink, Rig(build, broker, sink, "ack: delivered") as rig:
         rig.arrived(80)
         assert sink.samples() == total(sent)
+
+
+def test_errors_of_connections_are_explained_and_counted(build, broker, sink):
+    """The broker does not speak TLS."""
+    with Rig(build, broker, sink, "tls: {}") as rig:
+        rig.until(lambda: rig.gateway.total("otelcol_kafka_receiver_client_errors", receiver="kafka"))
+        (line,) = [line for line in rig.gateway.log().splitlines() if "The Kafka client reports an error" in line]
+        assert "the broker does not speak TLS at this port" in line
 
 
 def test_a_broker_that_comes_back(build, broker, sink):
