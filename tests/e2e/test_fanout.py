@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """OTLP, Pyroscope, Parca and a file at once: each form is made once, and one that is killed or ill harms itself alone."""
 import itertools
+import os
 import time
 from collections import Counter
 
 import pytest
 
 from harness import build as make
-from harness import otlp, parca, peers, pprof
+from harness import kafka, otlp, parca, peers, pprof
 from harness.gateway import Gateway
 from harness.ills import Grpc, Pipe, Push
+from harness.otlphttp import OtlpSink
 
 CONFIG = """
 receivers:
@@ -113,6 +115,53 @@ def test_each_form_is_made_once_for_all_destinations(build):
         assert len(fan.sinks["otlp_grpc"].received) == 90
         assert fan.arrived() == {"pyroscope": values(messages), "parca": values(messages)}
         fan.gateway.until(lambda: fan.sinks["file"].received == 30)
+
+
+FOUR = """
+receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
+exporters:
+  otlp_http: {endpoint: "http://127.0.0.1:HTTP", compression: zstd, RETRIES}
+  otlp_http/twin: {endpoint: "http://127.0.0.1:HTTP", compression: zstd, RETRIES}
+  pyroscope: {endpoint: "http://127.0.0.1:PUSH", RETRIES}
+  kafka: {brokers: ["BROKER"], timeout: 500ms, profiles: {message_key_from_attribute: service.name}, producer: {compression: zstd}, RETRIES}
+  kafka/twin: {brokers: ["BROKER"], timeout: 500ms, profiles: {topic: twin}, RETRIES}
+  kafka/json: {brokers: ["BROKER"], timeout: 500ms, profiles: {topic: json, encoding: otlp_json}, RETRIES}
+  file: {path: out/profiles.jsonl, format: json}
+  file/proto: {path: out/profiles.otlp, format: proto}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [IDS]}
+"""
+FOUR_IDS = ("otlp_http", "otlp_http/twin", "pyroscope", "kafka", "kafka/twin", "kafka/json", "file", "file/proto")
+
+
+@pytest.mark.skipif(os.environ.get("MODE") == "tsan", reason="ThreadSanitizer does not know the threads of librdkafka")
+@pytest.mark.parametrize("away", [None, "kafka", "http"])
+def test_http_push_kafka_and_files_share_each_form(build, away):
+    """Of each packet: zstd for two, references for three (those as JSON for one), JSON, and the request of a store with its
+    compressed form; also if a destination is away for a while, and everything is sent to it again. Kafka's client compresses
+    messages itself."""
+    with kafka.Broker(build) as broker, Push() as push, OtlpSink() as http:
+        text = FOUR.replace("RETRIES", "retry_on_failure: {%s}" % LONG).replace("HTTP", str(http.port)).replace("PUSH", str(push.port))
+        text = text.replace("BROKER", broker.address).replace("IDS", ", ".join(FOUR_IDS))
+        with Gateway(build / "portcullis", text) as g, peers.Client(g.port["otlp"]) as client:
+            def away_now(is_away):
+                if away == "kafka":
+                    broker.command("down 1" if is_away else "up 1")
+                if away == "http":
+                    http.stop() if is_away else http.start()
+            client.send(now(make.request(0)))
+            g.until(lambda: g.total("otelcol_ledger_queued_samples") == 0)
+            away_now(True)
+            for seed in range(1, 11):
+                client.send(now(make.request(seed)))
+            g.until(lambda: not away or g.total("otelcol_exporter_retries", exporter=away if away == "kafka" else "otlp_http") > 3)
+            away_now(False)
+            g.until(lambda: g.total("otelcol_ledger_queued_samples") == 0)
+            for exporter in FOUR_IDS:
+                assert g.balanced("profiles", exporter) and g.total("otelcol_ledger_out_samples", exporter=exporter) == 11 * 50
+            found = {dict(labels)["form"]: int(n) for (name, labels), n in g.metrics().items() if name == "otelcol_packet_encodings" and n}
+            assert found == {"otlp_zstd": 11, "references": 11, "references_json": 11, "json": 11, "request": 11, "request_gzip": 11}
 
 
 @pytest.mark.parametrize("kind", KINDS)

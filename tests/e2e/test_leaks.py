@@ -5,9 +5,9 @@ poison.py makes requests with a random word at every place that may not leave (d
 site, nested ones, orphans, entries 0, overwritten and unknown fields, original_payload, denied entities and links, headers,
 query, forms, metadata, TLS names), a specimen of each detector wherever text stands without a key, and random words that
 must arrive. They go through a program with every exporter, batched and not, in requests that are good, partly bad and
-refused. Then every byte that the program gave out is searched: requests to destinations, files and their names, dead letters with
-their reason files, logs at level
-debug with all that its libraries say, metrics, replies. In logs, metrics and replies not even a permitted word may stand.
+refused. Then every byte that the program gave out is searched: requests to destinations, messages of Kafka with their topics,
+keys and headers, files and their names, dead letters with their reason files, logs at level debug with all that its libraries
+say, metrics, replies. In logs, metrics and replies not even a permitted word may stand.
 
 That each protection is needed by this test is shown by mutations.py.
 """
@@ -38,7 +38,11 @@ KAFKA = {} if os.environ.get("MODE") == "tsan" else {
     "kafka/proto": """{brokers: ["ADDRESS"], profiles: {topic: proto, message_key_from_attribute: service.name},
     include_metadata_keys: [x-thing, authorization], record_headers: {source: gateway}, producer: {compression: lz4}}""",
     "kafka/json": """{brokers: ["ADDRESS"], profiles: {topic: json, encoding: otlp_json}}""",
+    "kafka/pprof": """{brokers: ["ADDRESS"], topic_from_attribute: unpart.door, profiles: {topic: pprof, encoding: pprof,
+    message_key_from_attribute: service.name}}""",
+    "kafka/named": """{brokers: ["ADDRESS"], topic_from_attribute: service.name, profiles: {topic: named, message_key_from_attribute: service.name.x}}""",
 }
+KAFKA_TOPICS = {"proto", "json", "pprof", "named", "in.otlp", "in.pprof"}  # that the configuration names
 FROM_KAFKA = {name: """{brokers: ["ADDRESS"], group_id: %s, profiles: {topics: [in.%s], encoding: %s}, initial_offset: earliest,
     max_message_bytes: 1048576, header_extraction: {extract_headers: true, headers: [x-denied, x-thing]}}""" % (name[6:], name[6:], encoding)
     for name, encoding in (("kafka/otlp", "otlp_json"), ("kafka/pprof", "pprof")) if KAFKA}
@@ -141,7 +145,7 @@ class Run:
         self.kafka = contextlib.ExitStack()
         if KAFKA:
             self.broker = self.kafka.enter_context(kafka.Broker(build))
-            self.reader = self.broker.reader("proto", "json")
+            self.reader = self.broker.reader("proto", "json", "pprof")
             text = text.replace("ADDRESS", self.broker.address)
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
         sinks = (peers.Sink(self.gateway.port[name]) for name in ("a", "b", "c", "d", "index"))
@@ -586,17 +590,43 @@ class Run:
                            done("file/routed", "profiles/behind") and done("file/forwarded", "profiles/forwarded"))
 
     def read_kafka(self):
-        """All messages that were acknowledged: their keys, headers and values."""
-        for name in KAFKA:
-            topic = name.partition("/")[2]
-            parse = otlp.parse_json if topic == "json" else otlp.parse
-            out = self.gateway.total("otelcol_ledger_out_samples", exporter=name)
-            messages = self.reader.until(lambda all: samples_of([m for m in all if m.topic == topic], parse) == out)
-            for m in messages:
+        """All messages that were acknowledged: their topics, keys, headers and values."""
+        if not KAFKA:
+            return
+        out = {name: self.gateway.total("otelcol_ledger_out_samples", exporter=name) for name in KAFKA}
+        for name, parse in (("kafka/proto", otlp.parse), ("kafka/json", otlp.parse_json)):
+            topic = name[6:]
+            for m in self.reader.until(lambda all: samples_of([m for m in all if m.topic == topic], parse) == out[name]):
                 if m.topic == topic:
-                    self.see(name, m.value)
-                    self.see(name, m.key or b"")
+                    self.see_message(name, m)
                     self.see("metadata to destinations", m.headers)
+        topics = sorted(set(self.broker.topics()) - KAFKA_TOPICS)
+        assert topics
+        for topic in topics:
+            self.see("names of topics", topic)
+        with self.broker.reader("named", *topics) as reader:
+            for m in reader.until(lambda all: samples_of(all, otlp.parse) == out["kafka/named"]):
+                self.see_message("kafka/named", m)
+                assert m.key is None
+                self.see("metadata to destinations", m.headers)
+        self.read_kafka_pprof()
+
+    def read_kafka_pprof(self):
+        """All before a last message of each partition: how many there are, nobody counts."""
+        with self.broker.writer() as writer:
+            for partition in range(kafka.PARTITIONS):
+                writer.send("pprof", b"last", partition=partition)
+        for m in self.reader.until(lambda all: sum(m.value == b"last" for m in all) == kafka.PARTITIONS):
+            if m.topic == "pprof" and m.value != b"last":
+                self.see_message("kafka/pprof", m)
+                self.see("kafka/pprof", gzip.decompress(m.value))
+                for name, value in m.headers:
+                    self.see("headers of Kafka", name)
+                    self.see("headers of Kafka", value)
+
+    def see_message(self, place, message):
+        self.see(place, message.value)
+        self.see(place, message.key or b"")
 
     def all(self):
         with contextlib.ExitStack() as forms, self.a, self.b, self.push, self.http, self.json, self.parca, self.kafka, self.gateway:
@@ -682,9 +712,11 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "load_balancing", "otlp_http/proto", "otlp_http/json", *FORMS, *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl",
+WHOLE_KAFKA = [name for name in ("kafka/proto", "kafka/json") if KAFKA]
+BY_KAFKA = ["kafka/pprof", "kafka/named", "names of topics", "headers of Kafka"] if KAFKA else []
+FULL = ("otlp_grpc/a", "load_balancing", "otlp_http/proto", "otlp_http/json", *FORMS, *WHOLE_KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl",
         "forwarded.binpb", "detailed.txt")
-DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt")
+DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt", *BY_KAFKA)
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 
 
@@ -702,7 +734,8 @@ def test_everything_permitted_arrives(run, place):
 
 
 # A series that has the label already, and numbers: the store would not take them either.
-NO_PLACE = {"file/pprof": set(), "pyroscope": {"pprof label", "pprof label unit"},
+NO_PLACE = {"file/pprof": set(), **({"kafka/pprof": set()} if KAFKA else {}),
+            "pyroscope": {"pprof label", "pprof label unit"},
             "parca": {"pprof label", "pprof label unit", "pprof trace_id", "pprof span_id"}}
 
 
@@ -710,6 +743,13 @@ NO_PLACE = {"file/pprof": set(), "pyroscope": {"pprof label", "pprof label unit"
 def test_what_pprof_has_a_field_for_arrives_there(run, place):
     for kind in ("function", "mapping file", "sample type", "period type", "pprof "):
         assert set(run.c.missing(run.seen[place], kind)) <= NO_PLACE[place]
+
+
+@pytest.mark.skipif(not KAFKA, reason="ThreadSanitizer does not know the threads of librdkafka")
+def test_names_of_topics_and_headers_are_searched(run):
+    """What policy permits is there, so what it denies would have been found."""
+    assert canaries.occurrences(run.c.permitted, run.seen["names of topics"])
+    assert canaries.occurrences(run.c.permitted, run.seen["headers of Kafka"])
 
 
 @pytest.mark.parametrize("place", SILENT)

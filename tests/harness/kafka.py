@@ -79,6 +79,12 @@ def committed(build, address, group, topic, partitions=PARTITIONS):
     return [int(line) if int(line) >= 0 else None for line in lines]
 
 
+def topics(build, address):
+    """The names of all topics."""
+    command = [str(build / "tests/support/kafka_tool"), "topics", address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout.split()
+
+
 class Broker:
     """with Broker(build) as b: ... b.address; b.command("errors 0 1 10"). It runs from its construction on, and ends with
     its stdin."""
@@ -106,6 +112,9 @@ class Broker:
 
     def writer(self):
         return Writer(self.build, self.address)
+
+    def topics(self):
+        return topics(self.build, self.address)
 
     def committed(self, group, topic):
         return committed(self.build, self.address, group, topic)

@@ -17,10 +17,11 @@
  *				    [NAME VALUE]..., the partition -1 for any, all else after it in
  *				    hex ("-" for nothing); prints "done" when they are delivered
  *	kafka_tool committed ADDRESS GROUP PARTITIONS TOPIC   prints the offsets of a group
+ *	kafka_tool topics ADDRESS   prints the names of all topics
  *
  * The broker ends at the end of stdin, the reader at SIGTERM. Commands: "errors API COUNT CODE"
- * (the next requests of this kind fail), "down 1", "up 1", "refuse TOPIC CODE". Each is answered
- * with "done".
+ * (the next requests of this kind fail), "down 1", "up 1", "delay MS" (each response), "refuse
+ * TOPIC CODE". Each is answered with "done".
  */
 static rd_kafka_t *client(rd_kafka_type_t type, const char *const properties[][2])
 {
@@ -45,7 +46,7 @@ static rd_kafka_t *client(rd_kafka_type_t type, const char *const properties[][2
 static void obey(rd_kafka_mock_cluster_t *cluster, const char *line)
 {
 	char topic[250];
-	int api, count, code, broker;
+	int api, count, code, broker, delay;
 	if (sscanf(line, "errors %d %d %d", &api, &count, &code) == 3)
 		while (count--)
 			rd_kafka_mock_push_request_errors(cluster, (int16_t)api, 1,
@@ -54,6 +55,8 @@ static void obey(rd_kafka_mock_cluster_t *cluster, const char *line)
 		rd_kafka_mock_broker_set_down(cluster, broker);
 	else if (sscanf(line, "up %d", &broker) == 1)
 		rd_kafka_mock_broker_set_up(cluster, broker);
+	else if (sscanf(line, "delay %d", &delay) == 1)
+		rd_kafka_mock_broker_set_rtt(cluster, 1, delay);
 	else if (sscanf(line, "refuse %249s %d", topic, &code) == 2)
 		rd_kafka_mock_topic_set_error(cluster, topic, (rd_kafka_resp_err_t)code);
 	else
@@ -247,6 +250,24 @@ static int committed(const char *address, const char *group, int partitions, con
 	return code != 0;
 }
 
+/* ---- topics ---- */
+
+static int topics(const char *address)
+{
+	const char *const properties[][2] = { { "bootstrap.servers", address },
+					      { "log_level", "0" },
+					      { NULL, NULL } };
+	const struct rd_kafka_metadata *metadata;
+	rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, properties);
+	rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 1, NULL, &metadata, 10000);
+	for (int i = 0; !code && i < metadata->topic_cnt; i++)
+		puts(metadata->topics[i].topic);
+	if (!code)
+		rd_kafka_metadata_destroy(metadata);
+	rd_kafka_destroy(rk);
+	return code != 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "broker"))
@@ -257,7 +278,9 @@ int main(int argc, char **argv)
 		return write_all(argv[2]);
 	if (argc == 6 && !strcmp(argv[1], "committed"))
 		return committed(argv[2], argv[3], (int)strtol(argv[4], NULL, 10), argv[5]);
+	if (argc == 3 && !strcmp(argv[1], "topics"))
+		return topics(argv[2]);
 	fprintf(stderr, "usage: kafka_tool broker | read ADDRESS PARTITIONS TOPIC... | write "
-			"ADDRESS | committed ADDRESS GROUP PARTITIONS TOPIC\n");
+			"ADDRESS | committed ADDRESS GROUP PARTITIONS TOPIC | topics ADDRESS\n");
 	return 2;
 }
