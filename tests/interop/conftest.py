@@ -71,6 +71,12 @@ def kafka():
 
 
 @pytest.fixture(scope="module")
+def old_kafka():
+    started(partners.OldKafka)
+    return partners.OldKafka
+
+
+@pytest.fixture(scope="module")
 def kafka_broker(kafka):
     with kafka() as broker:
         yield broker

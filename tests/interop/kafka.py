@@ -42,6 +42,7 @@ class Kafka(Partner):
     starts the broker; `again`: commands that run when the broker has ended for itself, before it is started once more."""
 
     name, version, fixture = "Apache Kafka", "4.1.0", "kafka"
+    recipe = "kafka"
     PORTS = ("broker", "internal", "controller")
 
     def __init__(self, data=None, more="", protocol="PLAINTEXT", before="", again="", guard=(), **ports):
@@ -52,12 +53,12 @@ class Kafka(Partner):
     @classmethod
     def installed(cls):
         def make(directory):
-            (directory / "pom.xml").write_bytes((cache.RECIPES / "kafka.xml").read_bytes())
+            (directory / "pom.xml").write_bytes((cache.RECIPES / (cls.recipe + ".xml")).read_bytes())
             fetched([tool("mvn"), "-q", "-B", PLUGIN, "-DincludeScope=runtime", "-DoutputDirectory=%s" % (directory / "lib")], directory)
-            verified(directory / "lib", "kafka.sha256")
+            verified(directory / "lib", cls.recipe + ".sha256")
 
-        tools = said("java", "--version") + (cache.RECIPES / "kafka.sha256").read_text()
-        return cache.product("kafka", cls.version, "kafka.xml", make, tools) / "lib"
+        tools = said("java", "--version") + (cache.RECIPES / (cls.recipe + ".sha256")).read_text()
+        return cache.product("kafka", cls.version, cls.recipe + ".xml", make, tools) / "lib"
 
     @property
     def address(self):
@@ -77,3 +78,10 @@ class Kafka(Partner):
     def ready(self):
         with socket.socket() as s:
             return s.connect_ex(("127.0.0.1", self.port["broker"])) == 0
+
+
+class OldKafka(Kafka):
+    """The newest that accepts SCRAM of librdkafka before 2.6.1, which Debian 12 has."""
+
+    version, fixture = "3.9.1", "old_kafka"
+    recipe = "kafka-3.9.1"

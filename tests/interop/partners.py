@@ -8,12 +8,12 @@ from interop.clients import GrpcGo, Grpcio, GrpcJava, GrpcJs, Grpcurl, H2spec, N
 from interop.collector import Collector, KafkaCollector, RedactionProcessor
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
-from interop.kafka import Kafka
+from interop.kafka import Kafka, OldKafka
 from interop.parca import NewParca, Parca
 from interop.pdata import OlderPdata, Pdata
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-EVERY = [Collector, KafkaCollector, RedactionProcessor, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, OlderPdata, Pdata, GoPprof, GrpcGo,
+EVERY = [Collector, KafkaCollector, RedactionProcessor, Pyroscope, NewPyroscope, Parca, NewParca, OldKafka, Kafka, Foreign, OlderPdata, Pdata, GoPprof, GrpcGo,
          GrpcJava, GrpcJs, Grpcio, Grpcurl, Nghttp2, H2spec, *agents.ALL]
 ALL = list({partner.name: partner for partner in EVERY}.values()) if os.environ.get("INTEROP_NEWEST") else EVERY
 
