@@ -218,7 +218,8 @@ bench: install-test
 	$(PYTHON) tests/bench/bench.py
 
 # Beside the Collector, and with a failing destination; each writes its section of docs/BENCHMARKS.md, bench-pii of docs/POLICY.md. QUICK=1: a first look.
-BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool
+BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/bench/peers/sink_http \
+	$(B)/tests/support/pprof_tool $(B)/tests/support/kafka_tool
 bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet bench-pii: bench-%: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-bench
 	$(PYTHON) tests/bench/$*/bench_$*.py

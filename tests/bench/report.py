@@ -10,7 +10,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
-SECTIONS = {"peers": "make bench-peers", "http": "make bench-peers PARTS=http", "leak": "make bench-leak",
+SECTIONS = {"peers": "make bench-peers", "http": "make bench-peers PARTS=http",
+            "zstd": "make bench-peers PARTS=zstd", "kafka": "make bench-peers PARTS=kafka", "leak": "make bench-leak",
             "failing": "make bench-failing", "push": "make bench-push", "durable": "make bench-durable",
             "soak": "make bench-soak", "fleet": "make bench-fleet"}
 HEAD = """# Beside the Collector
@@ -18,7 +19,7 @@ HEAD = """# Beside the Collector
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
 below this paragraph was written by the commands that make it; to repeat them, on Debian 12 with Go on the path:
 
-    make bench-peers        # what it costs; QUICK=1 for a first look; PARTS=http for OTLP over HTTP alone
+    make bench-peers        # what it costs; QUICK=1 for a first look; PARTS=http, zstd or kafka for one way alone
     make bench-leak         # what gets through
     make bench-failing      # what a failing destination costs the others (without the Collector)
     make bench-push         # what a Push request costs, beside Pyroscope

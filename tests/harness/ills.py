@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Destinations of the four kinds, each of which can be killed, started again, be slow, or refuse.
+"""Destinations of the six kinds, each of which can be killed, started again, be slow, or refuse.
 
 As a program, python -m harness.ills KIND STATE: one in a process of its own, that keeps nothing; it prints its port and ends
 with its input. States are names of methods here.
@@ -14,8 +14,11 @@ import time
 
 import grpc
 
-from harness import parca, peers
-from harness.push import OK, PushSink, reply
+from harness import kafka, parca, peers
+from harness.otlphttp import OtlpSink
+from harness.push import PushSink, reply
+
+BUILD = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / os.environ.get("MODE", "release")
 
 
 class Grpc(peers.Sink):
@@ -35,7 +38,9 @@ class Grpc(peers.Sink):
         self.answer = lambda data, context: b""
 
 
-class Push(PushSink):
+class Http:
+    """What the sinks over HTTP have in common."""
+
     def refuse(self):
         self.answer = lambda taken, number: reply(400)
 
@@ -45,11 +50,49 @@ class Push(PushSink):
     def slow_down(self):
         def answer(taken, number):
             time.sleep(0.5)
-            return OK
+            return self.ok
         self.answer = answer
 
     def recover(self):
-        self.answer = lambda taken, number: OK
+        self.answer = lambda taken, number: self.ok
+
+
+class Push(Http, PushSink):
+    pass
+
+
+class Otlp(Http, OtlpSink):
+    pass
+
+
+class Kafka:
+    """A mock cluster. What it refuses are requests of producers, more than any test sends."""
+    PERMANENT, TOO_LARGE, REQUESTS = 44, 10, 100000
+
+    def __init__(self, build):
+        self.broker = kafka.Broker(build)
+        self.port = int(self.broker.address.rpartition(":")[2])
+
+    def start(self):
+        return self
+
+    def stop(self):
+        self.broker.__exit__()
+
+    def fail(self, code):
+        self.broker.command("errors %d %d %d" % (kafka.PRODUCE, self.REQUESTS, code))
+
+    def refuse(self):
+        self.fail(self.PERMANENT)
+
+    def refuse_as_too_large(self):
+        self.fail(self.TOO_LARGE)
+
+    def slow_down(self):
+        self.broker.command("delay 500")
+
+    def recover(self):
+        pass
 
 
 class Pipe:
@@ -117,8 +160,11 @@ class Forgetful(list):
         pass
 
 
+KINDS = {"otlp_grpc": Grpc, "otlp_http": Otlp, "pyroscope": Push, "parca": lambda: Grpc(method=parca.METHOD), "kafka": lambda: Kafka(BUILD)}
+
+
 def main(kind, state):
-    sink = Push() if kind == "pyroscope" else Grpc(**{"method": parca.METHOD} if kind == "parca" else {})
+    sink = KINDS[kind]()
     sink.received = sink.metadata = sink.seen = sink.taken = Forgetful()
     sink.start()
     getattr(sink, state)()

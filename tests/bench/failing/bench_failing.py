@@ -25,8 +25,8 @@ from subject import GATEWAY, SUBJECT_CPU, TOOL_CPU, Sink, cpu_seconds, load, on_
 
 METHOD = """## What a failing destination costs the others
 
-A gateway sends to OTLP, Pyroscope, Parca and a file, and one of these destinations fails. The queues are in memory or, in the
-rows that say so, also on disk (`file_storage`). Two gateways with the same
+A gateway sends to OTLP over gRPC and HTTP, Pyroscope, Parca, Kafka (librdkafka's mock cluster) and a file, and one of these
+destinations fails. The queues are in memory or, in the rows that say so, also on disk (`file_storage`). Two gateways with the same
 configuration share a processor; their load generator and their destinations share another. On that processor, the destinations
 yield (SCHED_IDLE) to the load generator and to the first OTLP destination. These two measure the times, and this destination
 does not parse the requests.
@@ -43,6 +43,8 @@ receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
 exporters:
   otlp_grpc/healthy: {endpoint: 127.0.0.1:HEALTHY, tls: {insecure: true}, sending_queue: {STORAGE}}
   otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
+  otlp_http: {endpoint: "http://127.0.0.1:WEB", sending_queue: {queue_size: 50, STORAGE}}
+  kafka: {brokers: ["127.0.0.1:BROKER"], producer: {required_acks: 1}, sending_queue: {queue_size: 50, STORAGE}}
   pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50, STORAGE}}
   parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
   file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50, STORAGE}}
@@ -50,10 +52,10 @@ extensions: {file_storage: {directory: queue, create_directory: true}}
 service:
   extensions: [EXTENSIONS]
   pipelines:
-    profiles: {receivers: [otlp], exporters: [otlp_grpc/healthy, otlp_grpc, pyroscope, parca, file]}
+    profiles: {receivers: [otlp], exporters: [otlp_grpc/healthy, otlp_grpc, otlp_http, pyroscope, parca, kafka, file]}
 """
 MEMORY, DISK = "", "file_storage"
-NETWORK = ("otlp_grpc", "pyroscope", "parca")
+NETWORK = {"otlp_grpc": "OTLP", "otlp_http": "WEB", "pyroscope": "PYROSCOPE", "parca": "PARCA", "kafka": "BROKER"}
 STATES = {"dead": None, "slow": "slow_down", "refusing": "refuse", "never small enough": "refuse_as_too_large"}
 
 
@@ -83,8 +85,9 @@ class Fan:
         ports = dict(healthy_ports)
         if kind in NETWORK:
             ports[kind] = held.enter_context(destination(kind, STATES[state]))
-        text = CONFIG.replace("HEALTHY", str(self.sink.port)).replace("OTLP", str(ports["otlp_grpc"]))
-        text = text.replace("PYROSCOPE", str(ports["pyroscope"])).replace("PARCA", str(ports["parca"]))
+        text = CONFIG.replace("HEALTHY", str(self.sink.port))
+        for exporter, place in NETWORK.items():
+            text = text.replace(place, str(ports[exporter]))
         text = text.replace("EXTENSIONS", queues).replace("STORAGE", "storage: file_storage" if queues else "")
         self.gateway = Gateway(GATEWAY, text, cwd=held.enter_context(tempfile.TemporaryDirectory()))
         if kind == "file":

@@ -6,9 +6,10 @@ docs/BENCHMARKS.md.
 A row is a set of bodies and a coding. All programs of a row run at once, idle but one, which gets a burst as fast as it
 takes it; then the next, and so on, several times. Everything that went in must have come out at the sink, or the bench
 fails.
-After these rows: the same by the number of connections, over HTTP, and what idle connections take.
+After these rows: the same by the number of connections, over HTTP, what idle connections take, from gzip to zstd over HTTP, and
+to Kafka (which needs Java and Maven).
 QUICK=1: fewer sets and repeats. ROWS=PART OF A NAME: only such sets; nothing is written then, nor with QUICK=1.
-PARTS=sets,connections,http,idle: only these parts of it; only sections whose parts are all among them are written.
+PARTS=sets,connections,http,idle,zstd,kafka: only these parts of it; only sections whose parts are all among them are written.
 """
 import contextlib
 import os
@@ -26,12 +27,13 @@ import report  # noqa: E402 (the paths come first)
 import sets  # noqa: E402
 import tables  # noqa: E402
 from interop import process  # noqa: E402
-from interop.collector import Collector  # noqa: E402
-from subject import GATEWAY, Load, Sink, Subject  # noqa: E402
+from interop.collector import Collector, KafkaCollector  # noqa: E402
+from interop.kafka import Kafka  # noqa: E402
+from subject import GATEWAY, HttpSink, KafkaSink, Load, Sink, Subject  # noqa: E402
 
 QUICK, ONLY = bool(os.environ.get("QUICK")), os.environ.get("ROWS", "")
-SECTIONS = {"peers": ("sets", "connections", "idle"), "http": ("http",)}
-PARTS = os.environ.get("PARTS", "sets,connections,http,idle").split(",")
+SECTIONS = {"peers": ("sets", "connections", "idle"), "http": ("http",), "zstd": ("zstd",), "kafka": ("kafka",)}
+PARTS = os.environ.get("PARTS", "sets,connections,http,idle,zstd,kafka").split(",")
 REPEATS, BURST_S, LATENCY_S = (2, .5, 1) if QUICK else (3, 1, 2)
 WAIT_S = 30
 ALL_WAYS = [("collector", "bare"), ("portcullis", "bare"), ("collector", "limited"), ("portcullis", "limited"),
@@ -89,12 +91,12 @@ def burst_size(subject, sender, bodies):
 
 
 @contextlib.contextmanager
-def started(collector, bodies, ways, **options):
-    """{way: subject} of programs before one sink."""
+def started(collector, bodies, ways, to=Sink, coding=None, **options):
+    """{way: subject} of programs before one sink. coding: what they send, if it is not what they get."""
     with contextlib.ExitStack() as held:
-        sink = held.enter_context(Sink())
+        sink = held.enter_context(to())
         binaries = {"collector": collector, "portcullis": GATEWAY}
-        yield {way: held.enter_context(Subject(binaries[way[0]], *way, sink, bodies.coding, **options)) for way in ways}
+        yield {way: held.enter_context(Subject(binaries[way[0]], *way, sink, coding or bodies.coding, **options)) for way in ways}
 
 
 def run_row(collector, bodies, ways, repeats, with_latency=False, calls=None, connections=None, **options):
@@ -181,6 +183,29 @@ def measure_http(collector, directory):
     return rows
 
 
+def measure_zstd(collector, directory):
+    """[(bodies, found)] of OTLP over HTTP/1.1, with gzip in and zstd out."""
+    rows = []
+    for bodies in sets.zipped_over_http(directory):
+        if ONLY in bodies.name:
+            found = run_row(collector, bodies, BARE_WAYS, REPEATS, calls=8, queue=ROOMY_QUEUE, to=HttpSink, coding="zstd", out="otlp_http")
+            rows.append((bodies, found))
+            print(tables.out_progress("gzip to zstd", *rows[-1]), flush=True)
+    return rows
+
+
+def measure_kafka(collector, directory):
+    """[(bodies, compression, found)] of OTLP over gRPC in, Kafka out."""
+    rows = []
+    for bodies in sets.to_kafka(directory):
+        for compression in ("none", "zstd"):
+            if ONLY in bodies.name:
+                found = run_row(collector, bodies, BARE_WAYS, REPEATS, queue=ROOMY_QUEUE, to=KafkaSink, coding=compression, out="kafka")
+                rows.append((bodies, compression, found))
+                print(tables.out_progress("to Kafka, " + compression, bodies, found), flush=True)
+    return rows
+
+
 def measure_idle(collector, directory):
     """{connections: {way: (resident before, resident with them)}}"""
     bodies = next(sets.of_connections(directory))
@@ -200,28 +225,43 @@ def idle(subject, connections):
         return before, subject.gateway.rss()["VmRSS"]
 
 
+MEASURES = {"sets": measure, "connections": measure_connections, "http": measure_http, "idle": measure_idle, "zstd": measure_zstd,
+            "kafka": measure_kafka}
+
+
+def collectors():
+    """{part: the Collector that it is compared with}, of the parts that this machine can run."""
+    found = {part: Collector.installed() for part in PARTS if part != "kafka"}
+    if "kafka" in PARTS:
+        try:
+            Kafka.installed()
+            found["kafka"] = KafkaCollector.installed()
+        except process.Absent as reason:
+            print("bench-peers: without Kafka: %s" % reason)
+    return found
+
+
 def main():
     try:
-        collector = Collector.installed()
+        peers = collectors()
     except process.Absent as reason:
         print("bench-peers: there is no Collector to compare with: %s" % reason)
         return 1
-    circumstances = report.circumstances(GATEWAY, collector)
+    circumstances = {part: report.circumstances(GATEWAY, collector) for part, collector in peers.items()}
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         tempfile.tempdir = scratch
-        parts = {"sets": measure, "connections": measure_connections, "http": measure_http, "idle": measure_idle}
-        found = {part: parts[part](collector, sets.cache()) for part in PARTS}
+        found = {part: MEASURES[part](collector, sets.cache()) for part, collector in peers.items()}
     minutes, missed = (time.monotonic() - begun) / 60, False
     for name, needed in SECTIONS.items():
         there = {part: found[part] for part in needed if part in found}
         if there:
-            lines, below = tables.section(circumstances, there, REPEATS, minutes)
+            lines, below = tables.section(circumstances[next(iter(there))], there, REPEATS, minutes)
             print("\n".join(lines))
             missed = missed or below
             if not QUICK and not ONLY and len(there) == len(needed):
                 report.write(name, lines)
-    return 1 if missed else 0
+    return 1 if missed or not found else 0
 
 
 if __name__ == "__main__":

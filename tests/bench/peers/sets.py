@@ -95,3 +95,15 @@ def over_http(directory):
     for media, coding in ((PROTOBUF, "none"), (PROTOBUF, "gzip"), (JSON, "none")):
         for name in OVER_HTTP:
             yield Bodies(directory / "ladder" / name, name, coding, True, media)
+
+
+def zipped_over_http(directory):
+    """What arrives with gzip."""
+    for name in OVER_HTTP:
+        yield Bodies(directory / "ladder" / name, name, "gzip", True, PROTOBUF)
+
+
+def to_kafka(directory):
+    """What fits into a message: the Collector splits none."""
+    for name in ("60 KB", "300 KB"):
+        yield Bodies(directory / "ladder" / name, name, "none", True)

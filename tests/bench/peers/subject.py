@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from harness.gateway import Gateway
+from interop.kafka import Kafka
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 BUILD = ROOT / "build/release"
@@ -22,12 +23,18 @@ receivers:
     protocols:
       grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}
       http: {endpoint: 127.0.0.1:{port:http}, max_request_body_size: 67108864, idle_timeout: 30m}
-processors:
+DEFINED
+exporters: {OUT: {EXPORTER, sending_queue: {queue_size: QUEUE}}}
+service: {pipelines: {profiles: {receivers: [otlp], processors: [PROCESSORS], exporters: [OUT]}}}
+"""
+EXPORTERS = {
+    "otlp_grpc": "endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: CODING",
+    "otlp_http": "endpoint: 'http://127.0.0.1:SINK', compression: CODING",
+    "kafka": "brokers: ['127.0.0.1:SINK'], profiles: {topic: KIND}, producer: {required_acks: all, compression: CODING}",
+}
+LIMITS = """processors:
   memory_limiter: {check_interval: 1s, limit_mib: 1024, spike_limit_mib: 128}
   resource: {attributes: [{key: deployment.environment, value: prod, action: upsert}]}
-POLICY
-exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: CODING, sending_queue: {queue_size: QUEUE}}}
-service: {pipelines: {profiles: {receivers: [otlp], processors: [PROCESSORS], exporters: [otlp_grpc]}}}
 """
 POLICY = """  allowlist:
     keys: [service.name, service.version, service.namespace, deployment.environment, region, container.id, thread.name,
@@ -60,12 +67,14 @@ def cpu_seconds(pid):
 class Sink:
     """tests/bench/peers/sink.c"""
 
+    program = "sink"
+
     def __init__(self, *arguments):
         self.arguments = arguments
 
     def __enter__(self):
         with on_cpu(TOOL_CPU):
-            self.process = subprocess.Popen([TOOLS / "sink", *self.arguments], stdin=subprocess.PIPE,
+            self.process = subprocess.Popen([TOOLS / self.program, *self.arguments], stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().split()[1])
         return self
@@ -85,6 +94,39 @@ class Sink:
     def take(self):
         """The same, and begin anew."""
         return self._ask("take")
+
+
+class HttpSink(Sink):
+    """tests/bench/peers/sink_http.c"""
+
+    program = "sink_http"
+
+
+READER = """
+receivers:
+  kafka: {brokers: ["127.0.0.1:BROKER"], profiles: {topics: [collector, portcullis]}, initial_offset: earliest, max_fetch_size: 4194304}
+exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: none}}
+service: {pipelines: {profiles: {receivers: [kafka], exporters: [otlp_grpc]}}}
+"""
+
+
+class KafkaSink:
+    """A broker, and what is in its two topics, read by a gateway and counted by a sink. All of it is on the tools' processor."""
+
+    def __enter__(self):
+        with contextlib.ExitStack() as held:
+            self.sink = held.enter_context(Sink())
+            with on_cpu(TOOL_CPU):
+                broker = held.enter_context(Kafka(more="log.retention.hours=1"))
+                self.port = broker.port["broker"]
+                text = READER.replace("BROKER", str(self.port)).replace("SINK", str(self.sink.port))
+                held.enter_context(Gateway(GATEWAY, text))
+            self.look, self.take = self.sink.look, self.sink.take
+            self.held = held.pop_all()
+        return self
+
+    def __exit__(self, *problem):
+        self.held.__exit__(*problem)
 
 
 class Load:
@@ -174,12 +216,14 @@ class Program:
 
 
 class Subject(Program):
-    """A program with a way through ("bare", "limited", "policy") to a sink. queue: what its sending queue holds, by default
-    what both programs have by default."""
+    """A program with a way through ("bare", "limited", "policy") to a sink, by the exporter `out`, with this compression.
+    queue: what its sending queue holds, by default what both programs have by default."""
 
-    def __init__(self, binary, kind, way, sink, coding, queue=1000):
+    def __init__(self, binary, kind, way, sink, coding, queue=1000, out="otlp_grpc"):
         self.way, self.sink = way, sink
         processors = {"bare": "", "limited": LIMITED, "policy": LIMITED + ", allowlist, pii, batch"}[way]
-        text = CONFIG.replace("POLICY\n", POLICY if way == "policy" else "").replace("PROCESSORS", processors)
+        defined = (LIMITS if way != "bare" else "") + (POLICY if way == "policy" else "")
+        text = CONFIG.replace("DEFINED\n", defined).replace("PROCESSORS", processors).replace("EXPORTER", EXPORTERS[out])
+        text = text.replace("OUT", out).replace("KIND", kind)
         text = text.replace("SINK", str(sink.port)).replace("CODING", coding).replace("QUEUE", str(queue))
         super().__init__(binary, kind, text)

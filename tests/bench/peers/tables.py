@@ -47,6 +47,16 @@ IDLE = """Resident memory with this number of connections open, after the prefac
 figure per connection is the increase over the idle program."""
 
 
+ZSTD_BAR = 8
+ZSTD = """OTLP over HTTP/1.1 in and out (`otlp_http`): bodies arrive with gzip, on eight connections, and leave with zstd at the default
+level of each program, to a sink that speaks HTTP (`sink_http.c`). Neither program has a processor."""
+
+KAFKA = """OTLP over gRPC in, exporter `kafka` out, to one topic for each program on the same broker: `otlp_proto`, `required_acks: all`, and
+otherwise the defaults of each program. What the topics contain is read by a gateway, counted by the sink, and must be what was sent.
+Neither program has a processor. Broker and reader run on the tools' processor. Portcullis compresses in its Kafka client, like the
+Collector."""
+
+
 def cost(figures):
     return statistics.median(b["cpu_gb"] for b in figures["bursts"])
 
@@ -210,6 +220,37 @@ def http_table(rows, bars):
             bars.add("Over HTTP, %s, worst row: times cheaper" % kind, "%.2f" % min(values), "%g" % bar, min(values) >= bar)
 
 
+# ---- other ways out
+
+def out_progress(what, bodies, found):
+    return "%s, %s: %s" % (bodies.name, what, "; ".join(
+        [spread(ratios(found, THEIRS, OURS)), *("%s %.2f s/GB, %.0f/s" % (NAMES[w], cost(f), median(f, "rate")) for w, f in found.items())]))
+
+
+def out_figures(found):
+    return [cell for way in (THEIRS, OURS) for cell in (
+        "%.2f" % cost(found[way]), "%.0f" % median(found[way], "rate"), "%.0f" % (found[way]["peak"] / 1e6))]
+
+
+OUT_HEAD = ["bare / bare", *(NAMES[w] + ": " + h for w in (THEIRS, OURS) for h in ("CPU-s/GB", "Requests/s", "Peak, MB"))]
+
+
+def zstd_lines(rows, bars):
+    yield from ["### How many times cheaper: over HTTP, from gzip to zstd", "", *ZSTD.split("\n"), ""]
+    yield from report.table(["Made eBPF agent", *OUT_HEAD], [
+        [b.name, spread(ratios(f, THEIRS, OURS)), *out_figures(f)] for b, f in rows])
+    worst = min((statistics.median(ratios(f, THEIRS, OURS)) for _, f in rows), default=0)
+    bars.add("Over HTTP, gzip in and zstd out, worst row: times cheaper", "%.2f" % worst, "%g" % ZSTD_BAR, worst >= ZSTD_BAR)
+    yield ""
+
+
+def kafka_lines(rows, bars):
+    yield from ["### How many times cheaper: to Kafka", "", *KAFKA.split("\n"), ""]
+    yield from report.table(["Made eBPF agent", "Compression", *OUT_HEAD], [
+        [b.name, compression, spread(ratios(f, THEIRS, OURS)), *out_figures(f)] for b, compression, f in rows], 2)
+    yield ""
+
+
 def idle_connections_table(found, bars):
     yield from report.table(
         ["Connections", *("%s: %s" % (NAMES[w], what) for w in (THEIRS, OURS) for what in ("MB", "KB a connection"))],
@@ -252,7 +293,7 @@ def idle_lines(found, bars):
 def section(circumstances, found, repeats, minutes):
     """(lines, what missed its bar) of the parts that were measured."""
     bars = Bars()
-    parts = {"sets": sets_lines, "connections": connections_lines, "http": http_lines, "idle": idle_lines}
+    parts = {"sets": sets_lines, "connections": connections_lines, "http": http_lines, "idle": idle_lines, "zstd": zstd_lines, "kafka": kafka_lines}
     below = [line for part, measured in found.items() for line in parts[part](measured, bars)]
     lines = [*(METHOD % repeats).split("\n"), "", *circumstances, "- The run took %.0f minutes." % minutes, ""]
     lines += [*report.table(["Bar", "Measured", "Wanted", "Holds"], bars.rows), "", *below]
