@@ -104,7 +104,8 @@ class HttpSink(Sink):
 
 READER = """
 receivers:
-  kafka: {brokers: ["127.0.0.1:BROKER"], profiles: {topics: [collector, portcullis]}, initial_offset: earliest, max_fetch_size: 4194304}
+  kafka: {brokers: ["127.0.0.1:BROKER"], profiles: {topics: [collector, portcullis]}, initial_offset: earliest, max_fetch_size: 4194304,
+    metadata: {refresh_interval: 1s}}
 exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: none}}
 service: {pipelines: {profiles: {receivers: [kafka], exporters: [otlp_grpc]}}}
 """
