@@ -12,8 +12,8 @@
 const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run, .configured = true },
 	{ "validate", "[FILE ...]",
-	  "Checks the configuration without starting anything. Prints nothing but warnings if it is "
-	  "valid, and otherwise every error with its line.",
+	  "Checks the configuration without starting anything. Prints nothing but warnings if it "
+	  "is valid, and otherwise every error with its line.",
 	  command_validate, SIZE_MAX, .configured = true, .locations = true },
 	{ "print-config", "[FILE ...]", "Prints the effective configuration without secrets.",
 	  command_print_config, SIZE_MAX, .configured = true, .locations = true },

@@ -63,8 +63,8 @@ struct key_rules_verdict key_rules_verdict(const struct key_rules *keys,
 					   struct key_rules_cache *cache, struct view key);
 bool key_rules_value_listed(const struct key_rules *keys, uint16_t values, struct view text);
 
-/* For audits. The entry that has a key at a site, after key_rules_verdict said that one has; and the
- * key of a list of values, as the configuration has it. */
+/* For audits: the entry that has a key at a site, after key_rules_verdict said that one has; and
+ * the key of a list of values, as the configuration has it. */
 struct audit_rule key_rules_rule(const struct key_rules *keys, struct key_rules_cache *cache,
 				 enum site site, struct view key);
 const char *key_rules_values_key(const struct key_rules *keys, uint16_t values);
