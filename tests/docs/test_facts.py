@@ -87,6 +87,18 @@ def test_every_reason_is_explained(build):
         assert (sorted(counted - explained), sorted(explained - counted)) == ([], []), metric
 
 
+def test_the_errors_that_are_quoted_are_those_of_the_program():
+    """tests/config/mistakes.txt has the exact errors."""
+    mistakes = (ROOT / "tests/config/mistakes.txt").read_text()
+    quoted = re.findall(r"^Error: gateway\.yaml:\d+:\d+: (.*)$", OPERATING, re.M)
+    assert quoted and [q for q in quoted if q not in mistakes] == []
+    table = book.section(OPERATING, "It does not start")
+    parts = [part for cells in book.rows(table) for part in re.findall(r"`([^`]+)`", cells[0])]
+    sources = "".join(path.read_text() for path in ROOT.glob("*/**/*.c") if path.parts[len(ROOT.parts)] not in ("tests", "build"))
+    code = re.sub(r'"\s*(PRI\w+\s*)?"', "", sources)
+    assert parts and [part for part in parts if part not in mistakes and part not in code] == []
+
+
 @pytest.mark.parametrize("page", [*book.pages(ROOT), book.REFERENCE])
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()):
