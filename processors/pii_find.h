@@ -28,14 +28,14 @@ pii_find_function pii_find_email, pii_find_email_wide, pii_find_jwt, pii_find_be
 	pii_find_basic;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
 pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
-	pii_find_json_value, pii_find_option_value, pii_find_header_value;
+	pii_find_json_value, pii_find_option_value, pii_find_header_value, pii_find_password_value;
 /* Keys. pii_find_run: the rule's literal, then a run of the rule's kinds. pii_find_key: the same
  * with no letter or digit before it. */
 pii_find_function pii_find_run, pii_find_key, pii_find_key_aws, pii_find_key_github,
 	pii_find_key_stripe, pii_find_key_slack, pii_find_key_openai, pii_find_key_openai_old,
 	pii_find_key_sendgrid, pii_find_key_azure, pii_find_secret_azure, pii_find_pem,
 	pii_find_key_vault, pii_find_key_shopify, pii_find_key_digitalocean,
-	pii_find_key_databricks, pii_find_key_twilio;
+	pii_find_key_databricks, pii_find_key_twilio, pii_find_key_atlassian;
 pii_find_function pii_find_home, pii_find_home_windows, pii_find_home_escaped;
 /* Workspaces. pii_find_project: the rule's literal, then two segments of a path. */
 pii_find_function pii_find_project, pii_find_project_builds, pii_find_project_home,

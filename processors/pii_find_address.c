@@ -94,6 +94,44 @@ static size_t read_groups(struct view text, struct groups *g, bool assigned)
 	return end;
 }
 
+static bool is_pair(struct view text, size_t at)
+{
+	return pii_run(text, at, PII_HEX, 2) == 2;
+}
+
+/* Does a word of two digits stand in front of this separator? */
+static bool pair_before(struct view text, size_t at)
+{
+	return pii_run_back(text, at, PII_ALNUM, 3) == 2 && is_pair(text, at - 2);
+}
+
+/* The pairs with colons between them from `at` on. */
+static size_t pairs_at(struct view text, size_t at)
+{
+	size_t n = 0;
+	while (pii_run(text, at, PII_ALNUM, 3) == 2 && is_pair(text, at)) {
+		n++;
+		if (pii_byte(text, at + 2) != ':')
+			break;
+		at += 3;
+	}
+	return n;
+}
+
+/* "67:3B:41:98:5D:BD:7C:AE:C2": a fingerprint, which is a longer row of pairs than an address. All
+ * starts of eight pairs in it are known to be none. */
+static bool is_fingerprint(struct view text, size_t at, size_t end, size_t *from)
+{
+	if (end - at != 23 || pii_run(text, at, PII_HEX, 3) != 2)
+		return false;
+	size_t pairs = pairs_at(text, at);
+	if (pairs < 8 ||
+	    (pairs == 8 && !(at && text.at[at - 1] == ':' && pair_before(text, at - 1))))
+		return false;
+	*from = at + 3 * (pairs - 7);
+	return true;
+}
+
 /*
  * A name or a port may have been taken for the last group, so the longest shortened address in
  * front of a colon counts where the whole is none. What broke off after too few groups, or at a
@@ -112,6 +150,8 @@ static bool find_at(struct view text, size_t at, size_t *from, struct regex_span
 		*from = g.assigned ? g.assigned : g.end;
 	else if (!g.pairs && g.colons < 7 && pii_byte(text, g.end) != '.')
 		*from = g.end;
+	if (whole && !g.pairs && is_fingerprint(text, at, whole, from))
+		return false;
 	return pii_hit(span, at, whole ? whole : end);
 }
 
@@ -141,11 +181,6 @@ bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at,
 		return false;
 	return !(back == '.' && pii_is(pii_byte(text, at + 4), PII_ALNUM)) &&
 	       pii_hit(span, at, at + 3);
-}
-
-static bool is_pair(struct view text, size_t at)
-{
-	return pii_run(text, at, PII_HEX, 2) == 2;
 }
 
 /* Nobody's: that of every host and that of none. */
@@ -179,9 +214,7 @@ bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size
 {
 	(void)rule, (void)from;
 	uint8_t gap = text.at[at + 2], front = at ? text.at[at - 1] : 0;
-	if (pii_is(front, PII_ALNUM) ||
-	    (front == gap && pii_run_back(text, at - 1, PII_ALNUM, 3) == 2 &&
-	     is_pair(text, at - 3)))
+	if (pii_is(front, PII_ALNUM) || (front == gap && pair_before(text, at - 1)))
 		return false;
 	for (size_t i = 0; i < 18; i += 3)
 		if ((i && pii_byte(text, at + i - 1) != gap) || !is_pair(text, at + i))

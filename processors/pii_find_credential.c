@@ -130,8 +130,8 @@ static bool is_secret(struct view text, size_t end)
 		return word_ends(text, end, "passphrase");
 	case LETTERS('r', 'e', 't'):
 		return word_ends(text, end, "secret");
-	case LETTERS('k', 'e', 'n'):
-		return word_ends(text, end, "token");
+	case LETTERS('k', 'e', 'n'): /* an assembly's PublicKeyToken is no secret */
+		return word_ends(text, end, "token") && !word_ends(text, end, "publickeytoken");
 	case LETTERS('k', 'e', 'y'):
 		return is_secret_key(text, end - 3);
 	case LETTERS('i', 'a', 'l'):
@@ -184,11 +184,45 @@ static bool quoted_at(struct view text, size_t at, struct regex_span *span)
 	       pii_hit(span, start, quoted_end(text, start, text.at[start - 1], quote == 2));
 }
 
+/* Where the name that ends here begins. */
+static size_t name_start(struct view text, size_t end)
+{
+	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, 64);
+}
+
 static bool value_at(struct view text, size_t at, struct regex_span *span)
 {
 	if (quote_at(text, at))
 		return quoted_at(text, at, span);
 	return pii_hit(span, at, at + pii_run(text, at, PII_SECRET, SIZE_MAX));
+}
+
+/* Is the name a parameter in a path, as in /app/cart;token=x/items? A value in it ends with the
+ * segment. The path begins the string, or stands behind a blank. */
+#define FRONT_MAX 256
+
+static bool is_path_parameter(struct view text, size_t name)
+{
+	if (!name || text.at[name - 1] != ';')
+		return false;
+	size_t window = name < FRONT_MAX ? name : FRONT_MAX;
+	const uint8_t *blank = memrchr(text.at + name - window, ' ', window);
+	size_t start = blank ? (size_t)(blank - text.at) + 1 : 0;
+	return (blank || window == name) && text.at[start] == '/' &&
+	       pii_byte(text, start + 1) != '/';
+}
+
+/* As value_at does, but in a path. */
+static bool assigned_at(struct view text, size_t name_end, struct regex_span *span)
+{
+	size_t start = name_end + 1, end = start;
+	if (!value_at(text, start, span) || span->start != start)
+		return span->end > span->start;
+	while (end < span->end && text.at[end] != '/' && text.at[end] != '?' && text.at[end] != '#')
+		end++;
+	if (end < span->end && is_path_parameter(text, name_start(text, name_end)))
+		span->end = end;
+	return span->end > start;
 }
 
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
@@ -199,9 +233,10 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 	uint8_t first = pii_byte(text, at + 1);
 	if (!is_secret(text, at) || first == '=' || first == '(' || first == '~')
 		return false;
-	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd"))
+	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd") &&
+	    !(at > 3 && pii_is(text.at[at - 4], PII_DASH | PII_UNDERSCORE)))
 		return false;
-	return value_at(text, at + 1, span);
+	return assigned_at(text, at, span);
 }
 
 /* name%3Dvalue, up to an escaped & */
@@ -237,12 +272,6 @@ bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t a
 	return is_secret(text, name) && quoted_at(text, at + 1 + blanks_at(text, at + 1), span);
 }
 
-/* Where the name that ends here begins. */
-static size_t name_start(struct view text, size_t end)
-{
-	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, 64);
-}
-
 /* --name value, at the blank. */
 bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			   struct regex_span *span)
@@ -267,4 +296,21 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	size_t name = name_start(text, at), value = at + 1 + blanks_at(text, at + 1);
 	return memchr(text.at + name, '-', at - name) && pii_byte(text, value) != ' ' &&
 	       value_at(text, value, span);
+}
+
+/* password: hunter22, at the colon. A type ("password: String") begins with a capital or
+ * has no digit. */
+bool pii_find_password_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			     struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t value = at + 1 + blanks_at(text, at + 1);
+	if (value == at + 1 || !pii_is(pii_byte(text, value), PII_LOWER | PII_DIGIT) ||
+	    !(word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
+	      word_ends(text, at, "passphrase")))
+		return false;
+	size_t len = pii_run(text, value, PII_SECRET, SIZE_MAX), digit = value;
+	while (digit < value + len && !pii_is(text.at[digit], PII_DIGIT))
+		digit++;
+	return len >= 8 && digit < value + len && pii_hit(span, value, value + len);
 }

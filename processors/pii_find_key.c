@@ -214,3 +214,15 @@ bool pii_find_key_twilio(const struct pii_rule *rule, struct view text, size_t a
 	bool prefix = PII_WORD_AT(text, at, "SK") || PII_WORD_AT(text, at, "AC");
 	return prefix && !glued(text, at) && pii_hit(span, at, hex_32(text, at + 2));
 }
+
+/* ATATT3..., with a checksum behind = at its end */
+bool pii_find_key_atlassian(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			    struct regex_span *span)
+{
+	if (!pii_find_key(rule, text, at, from, span))
+		return false;
+	if (pii_byte(text, span->end) == '=' && pii_run(text, span->end + 1, PII_ALNUM, 9) == 8 &&
+	    pii_run(text, span->end + 1, PII_HEX, 8) == 8)
+		span->end += 9;
+	return true;
+}

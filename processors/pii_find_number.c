@@ -61,7 +61,7 @@ static bool is_named_version(struct view text, size_t at, size_t end)
 	static const char *const endings[] = { "so",  "dylib", "dll", "jar", "whl", "egg", "deb",
 					       "rpm", "gem",   "tar", "tgz", "zip", "exe" };
 	if (at < 2 || !pii_is(text.at[at - 1], PII_DASH | PII_UNDERSCORE) ||
-	    !pii_is(text.at[at - 2], PII_ALNUM))
+	    !(pii_is(text.at[at - 2], PII_ALNUM) || text.at[at - 2] == '+'))
 		return false;
 	uint8_t back = pii_byte(text, end);
 	for (size_t i = 0; back == '.' && i < sizeof endings / sizeof *endings; i++) {
@@ -72,6 +72,34 @@ static bool is_named_version(struct view text, size_t at, size_t end)
 	return back == '/' || back == '-' || back == '_';
 }
 
+/* "Version=4.0.0.0" of an assembly, "Chrome/120.0.0.0" of a browser. */
+static bool is_labelled_version(struct view text, size_t at)
+{
+	uint8_t mark = pii_byte(text, at - 1);
+	if (mark == '=')
+		return PII_WORD_BEFORE(text, at - 1, "ersion");
+	return mark == '/' &&
+	       (PII_WORD_BEFORE(text, at - 1, "Chrome") ||
+		PII_WORD_BEFORE(text, at - 1, "Chromium") ||
+		PII_WORD_BEFORE(text, at - 1, " Edg") || PII_WORD_BEFORE(text, at - 1, " OPR"));
+}
+
+/* "C:\Program Files\jvm\17.0.2.8\": below the name of what is installed. */
+static bool is_installed_version(struct view text, size_t at, size_t end)
+{
+	if (pii_byte(text, at - 1) != '\\' || pii_byte(text, end) != '\\')
+		return false;
+	size_t name = pii_run_back(text, at - 1, PII_NAME, 64), front = at - 1 - name;
+	return name && (PII_WORD_BEFORE(text, front, "\\Program Files\\") ||
+			PII_WORD_BEFORE(text, front, "\\Program Files (x86)\\"));
+}
+
+static bool is_version(struct view text, size_t at, size_t end)
+{
+	return is_named_version(text, at, end) || is_labelled_version(text, at) ||
+	       is_installed_version(text, at, end);
+}
+
 /* Not part of a longer dotted number. */
 bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		   struct regex_span *span)
@@ -79,7 +107,7 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, siz
 	(void)rule, (void)from;
 	size_t end = four_numbers(text, at, '.');
 	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
-	       !is_named_version(text, at, end) && pii_hit(span, at, end);
+	       !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
 /* ip-10-1-2-3, ec2-203-0-113-25: the name of a host in a cloud. */
@@ -201,8 +229,8 @@ static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
 
 /*
  * The digits of the longest card that begins with digit `first`, for another number may follow; 0:
- * none. It is written in groups of 4, 6 and 4 or 5 digits, or in three of four, one of up to four
- * and one of up to three.
+ * none. It is written in groups of 4, 6 and 4 or 5 digits, if a number may end there, or in three
+ * of four, one of up to four and one of up to three.
  */
 static size_t card_at(const uint8_t *text, const struct chain *chain, size_t first)
 {
@@ -212,7 +240,8 @@ static size_t card_at(const uint8_t *text, const struct chain *chain, size_t fir
 	uint64_t marks = chain->marks >> first;
 	if (text[chain->places[first]] == '3' && left >= 14 && !(marks & fifteen)) {
 		size_t count = group_end(marks, 13, 2, left);
-		return is_card(text, chain, first, count) ? count : 0;
+		if (marks >> count & 1)
+			return is_card(text, chain, first, count) ? count : 0;
 	}
 	if (left < 13 || marks & fours)
 		return 0;

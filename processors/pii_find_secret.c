@@ -59,14 +59,68 @@ static size_t domain_end(struct view text, size_t at)
 	}
 }
 
+/* Of a Java object: with a digit and a letter. */
+static bool is_hash(struct view domain, size_t len)
+{
+	return len >= 5 && len <= 8 && pii_run(domain, 0, PII_HEX, len) == len &&
+	       pii_run(domain, 0, PII_DIGIT, len) < len && pii_run(domain, 0, PII_LOWER, len) < len;
+}
+
+/* "com.acme.Session@6d06d69c.close": a Java object, by its class and its hash, and a method. */
+static bool is_object(struct view local, struct view domain)
+{
+	size_t hash = pii_run(domain, 0, PII_DIGIT | PII_LOWER, 9), behind = hash + 1;
+	if (!is_hash(domain, hash) || pii_byte(domain, hash) != '.' ||
+	    memchr(domain.at + behind, '.', domain.len - behind))
+		return false;
+	size_t class = local.len - pii_run_back(local, local.len, PII_ALNUM | PII_UNDERSCORE, 64);
+	return class && local.at[class - 1] == '.' && pii_is(local.at[class], PII_UPPER) &&
+	       pii_is(local.at[0], PII_LOWER);
+}
+
+/* "Base.@node.inner": a macro of Julia's. Some old addresses end with a dot too, at hosts of three
+ * labels. */
+static bool is_macro(struct view local, struct view domain)
+{
+	if (local.at[local.len - 1] != '.')
+		return false;
+	const uint8_t *dot = memchr(domain.at, '.', domain.len);
+	return dot && !memchr(dot + 1, '.', (size_t)(domain.at + domain.len - dot) - 1);
+}
+
+/* Does the local part end scheme://user:password, which url_credentials matches? The nearest slash,
+ * if there is one, ends the scheme. */
+#define USERINFO_MAX 128
+
+static bool ends_userinfo(struct view text, size_t local, size_t at)
+{
+	if (!local || text.at[local - 1] == '@')
+		return false;
+	size_t window = at < USERINFO_MAX + 3 ? at : USERINFO_MAX + 3;
+	const uint8_t *slash = memrchr(text.at + at - window, '/', window);
+	size_t start = slash ? (size_t)(slash - text.at) + 1 : 0;
+	if (!slash || !PII_WORD_BEFORE(text, start, "://") || start == at ||
+	    !memchr(slash + 1, ':', at - start - 1))
+		return false;
+	while (start < at && pii_is(text.at[start], PII_URL) && text.at[start] != '\\' &&
+	       text.at[start] != '#' && text.at[start] != '@')
+		start++;
+	return start == at;
+}
+
 static bool email_at(struct view text, size_t at, size_t separator, size_t end,
 		     struct regex_span *span)
 {
 	size_t before = end ? pii_run_back(text, at, PII_LOCAL, 64) : 0, start = at + separator;
 	if (!before)
 		return false;
+	struct view local = { text.at + at - before, before };
 	struct view domain = { text.at + start, end - start };
-	return !is_version(domain) && !is_unit(domain) && pii_hit(span, at - before, end);
+	if (is_version(domain) || is_unit(domain) || is_object(local, domain) ||
+	    is_macro(local, domain))
+		return false;
+	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
+	       pii_hit(span, at - before, end);
 }
 
 /* The rule's literal, or @, stands between the parts. */

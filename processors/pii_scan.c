@@ -83,8 +83,17 @@ static void form_rule(struct pii_engine *engine, int detector, const struct pii_
 			add_rule(&engine->active_rules[role], index);
 }
 
+/* Does the detector do anything, in any role? */
+static bool is_used(const struct pii_engine *engine, int detector)
+{
+	bool used = false;
+	for (int role = 0; role < ROLE_COUNT; role++)
+		used = used || engine->actions[role][detector] != PII_LEAVE;
+	return used;
+}
+
 /* Detectors of many rules come last, so that the others are in one word of the set: a string that
- * selects rules of two words is searched twice. */
+ * selects rules of two words is searched twice. Those that are not used would take their places. */
 static void form_rules(struct pii_engine *engine)
 {
 	pii_meanings_init(engine->meanings);
@@ -92,7 +101,8 @@ static void form_rules(struct pii_engine *engine)
 		for (int detector = 0; detector < PII_PATTERNS; detector++) {
 			const struct pii_detector_info *info = &pii_detectors[detector];
 			for (size_t i = 0; i < info->rule_count; i++)
-				if ((info->rule_count > MANY_RULES) == many)
+				if ((info->rule_count > MANY_RULES) == many &&
+				    is_used(engine, detector))
 					form_rule(engine, detector, &info->rules[i]);
 		}
 }

@@ -39,6 +39,7 @@ const uint32_t pii_kinds[256] = {
 	['?'] = PII_SEGMENT | PII_QUERY | PII_SECRET,
 	[':'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
 	['&'] = PLAIN & ~PII_SECRET,
+	['#'] = PLAIN & ~PII_QUERY,
 	[';'] = LOOSE & ~PII_SECRET,
 	[','] = LOOSE,
 	['('] = LOOSE,

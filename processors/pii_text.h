@@ -20,14 +20,14 @@ enum pii_kind {
 	PII_TOKEN = 1 << 11, /* RFC 6750 */
 	PII_BASE64 = 1 << 12,
 	PII_QUERY_NAME = 1 << 13, /* before the = in a query */
-	PII_QUERY = 1 << 14,      /* no blank, quote or angle bracket */
-	PII_URL = 1 << 15,        /* the same without ? */
+	PII_QUERY = 1 << 14,      /* no blank, quote, angle bracket or # */
+	PII_URL = 1 << 15,        /* the same with # and without ? */
 	PII_SEGMENT = 1 << 16,    /* of a path: no slash, blank or * */
 	/* of a user: what ends a path in prose or code does not belong to it */
 	PII_NAME = 1 << 17,
 	PII_WINDOWS_NAME = 1 << 18, /* may hold blanks */
 	PII_WINDOWS_WORD = 1 << 19, /* may not */
-	PII_SECRET = 1 << 20,       /* of a value behind name=: as PII_QUERY, but & and ; */
+	PII_SECRET = 1 << 20, /* of a value behind name=: as PII_QUERY, but # and not & and ; */
 	PII_LETTER = PII_UPPER | PII_LOWER,
 	PII_ALNUM = PII_DIGIT | PII_LETTER,
 	PII_HEX = PII_DIGIT | PII_HEX_LETTER,

@@ -88,6 +88,47 @@ static bool is_unit(struct view domain)
 	return false;
 }
 
+/* "com.acme.Session@6d06d69c.close": a class in a package, its hash with a digit and a letter. */
+static bool is_object(struct view local, struct view domain)
+{
+	const uint8_t *dot = memchr(domain.at, '.', domain.len);
+	const uint8_t *class = memrchr(local.at, '.', local.len);
+	size_t hash = dot ? (size_t)(dot - domain.at) : 0, digits = 0;
+	for (size_t i = 0; i < hash; i++) {
+		if (!isxdigit(domain.at[i]) || isupper(domain.at[i]))
+			return false;
+		digits += isdigit(domain.at[i]) != 0;
+	}
+	if (!dot || hash < 5 || hash > 8 || !digits || digits == hash || !class ||
+	    memchr(dot + 1, '.', domain.len - hash - 1))
+		return false;
+	size_t len = (size_t)(local.at + local.len - class) - 1;
+	for (size_t i = 1; i <= len; i++)
+		if (!isalnum(class[i]) && class[i] != '_')
+			return false;
+	return len && isupper(class[1]) && islower(local.at[0]);
+}
+
+/* "Base.@node.inner" */
+static bool is_macro(struct view local, struct view domain)
+{
+	return local.at[local.len - 1] == '.' && memchr(domain.at, '.', domain.len) &&
+	       memchr(domain.at, '.', domain.len) == memrchr(domain.at, '.', domain.len);
+}
+
+/* Is there "://" in front, and a colon between? */
+static bool ends_userinfo(struct view text, size_t at)
+{
+	size_t n = 0;
+	bool colon = false;
+	while (n < 129 && n < at && !isspace(text.at[at - n - 1]) &&
+	       !memchr("?\"'<>/\\#@", text.at[at - n - 1], 9)) {
+		colon |= n && text.at[at - n - 1] == ':';
+		n++;
+	}
+	return colon && n <= 128 && at - n >= 3 && memcmp(text.at + at - n - 3, "://", 3) == 0;
+}
+
 static bool is_email_of(struct view text, struct regex_span *span, size_t separator)
 {
 	struct view domain = { text.at + span->start + separator,
@@ -97,7 +138,9 @@ static bool is_email_of(struct view text, struct regex_span *span, size_t separa
 	size_t at = span->start;
 	while (span->start && at - span->start < 64 && is_local_part(text.at[span->start - 1]))
 		span->start--;
-	return span->start < at;
+	struct view local = { text.at + span->start, at - span->start };
+	return local.len && !is_object(local, domain) && !is_macro(local, domain) &&
+	       !(separator == 1 && ends_userinfo(text, at));
 }
 
 static bool is_email(struct view text, struct regex_span *span)
@@ -129,6 +172,11 @@ static bool is_email_escaped(struct view text, struct regex_span *span)
 	return is_email_of(text, span, 6);
 }
 
+static bool is_email_named(struct view text, struct regex_span *span)
+{
+	return is_email_of(text, span, 8);
+}
+
 static bool is_word_at(struct view text, size_t at, const char *word)
 {
 	return at <= text.len && text.len - at >= strlen(word) &&
@@ -142,13 +190,41 @@ static bool is_named_version(struct view text, const struct regex_span *span)
 					     ".egg", ".deb",   ".rpm", ".gem", ".tar",
 					     ".tgz", ".zip",   ".exe" };
 	uint8_t front = before(text, span), back = behind(text, span->end);
-	if (span->start < 2 || (front != '-' && front != '_') || !isalnum(text.at[span->start - 2]))
+	if (span->start < 2 || (front != '-' && front != '_') ||
+	    (!isalnum(text.at[span->start - 2]) && text.at[span->start - 2] != '+'))
 		return false;
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		if (is_word_at(text, span->end, files[i]) &&
 		    !isalnum(behind(text, span->end + strlen(files[i]))))
 			return true;
 	return back == '/' || back == '-' || back == '_';
+}
+
+static bool is_word_before(struct view text, size_t end, const char *word)
+{
+	return end >= strlen(word) && is_word_at(text, end - strlen(word), word);
+}
+
+static bool is_labelled_version(struct view text, const struct regex_span *span)
+{
+	static const char *const labels[] = { "ersion=", "Chrome/", "Chromium/", " Edg/", " OPR/" };
+	for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+		if (is_word_before(text, span->start, labels[i]))
+			return true;
+	return false;
+}
+
+/* Below a name in "Program Files". */
+static bool is_installed_version(struct view text, const struct regex_span *span)
+{
+	static const char ends[] = "/\\ \t\n\v\f\r:;,\"'<>|*?()[]{}";
+	size_t n = 0, at = span->start;
+	if (before(text, span) != '\\' || behind(text, span->end) != '\\')
+		return false;
+	while (n < 64 && n + 1 < at && !(text.at[at - n - 2] && strchr(ends, text.at[at - n - 2])))
+		n++;
+	return n && (is_word_before(text, at - 1 - n, "\\Program Files\\") ||
+		     is_word_before(text, at - 1 - n, "\\Program Files (x86)\\"));
 }
 
 /* Four numbers up to 255, and not part of a longer dotted number. */
@@ -161,7 +237,8 @@ static bool is_ipv4(struct view text, struct regex_span *span)
 		if (number > 255)
 			return false;
 	}
-	if (isalnum(front) || front == '.' || isalnum(back) || is_named_version(text, span))
+	if (isalnum(front) || front == '.' || isalnum(back) || is_named_version(text, span) ||
+	    is_labelled_version(text, span) || is_installed_version(text, span))
 		return false;
 	return !(back == '.' && isdigit(behind(text, span->end + 1)));
 }
@@ -265,6 +342,26 @@ static bool may_begin_ipv6(struct view front)
 	return ends_in_escape(front) || !(isalnum(last) || last == '_');
 }
 
+static bool is_pair_at(struct view text, size_t at)
+{
+	return isxdigit(behind(text, at)) && isxdigit(behind(text, at + 1)) &&
+	       !isalnum(behind(text, at + 2));
+}
+
+/* Eight pairs, and one more on either side. */
+static bool is_fingerprint(struct view text, const struct regex_span *span)
+{
+	if (span->end - span->start != 23)
+		return false;
+	for (size_t i = 0; i < 8; i++)
+		if (!is_pair_at(text, span->start + 3 * i))
+			return false;
+	return (behind(text, span->end) == ':' && is_pair_at(text, span->end + 1)) ||
+	       (span->start >= 3 && before(text, span) == ':' &&
+		is_pair_at(text, span->start - 3) &&
+		(span->start == 3 || !isalnum(text.at[span->start - 4])));
+}
+
 static bool is_ipv6(struct view text, struct regex_span *span)
 {
 	if (!may_begin_ipv6((struct view){ text.at, span->start }))
@@ -276,7 +373,7 @@ static bool is_ipv6(struct view text, struct regex_span *span)
 		uint8_t back = behind(text, span->end);
 		if (!isalnum(back) && back != '_' && parses_as_ipv6(address) &&
 		    (!shortened || looks_assigned(address)))
-			return true;
+			return !is_fingerprint(text, span);
 		do
 			span->end--;
 		while (span->end > span->start && text.at[span->end] != ':');
@@ -577,6 +674,23 @@ static bool is_header(struct view text, struct regex_span *span)
 	return memchr(text.at + name, '-', colon - name);
 }
 
+/* A value in a path that begins with a slash ends with its segment. */
+static bool is_assigned(struct view text, struct regex_span *span)
+{
+	size_t name = name_start(text, span->start - 1), start = name;
+	if (text.at[span->start - 1] != '=' || !name || text.at[name - 1] != ';')
+		return true;
+	while (start && name - start < 256 && text.at[start - 1] != ' ')
+		start--;
+	if ((start && (text.at[start - 1] != ' ' || name - start == 256)) ||
+	    text.at[start] != '/' || behind(text, start + 1) == '/')
+		return true;
+	for (size_t i = span->start; i < span->end; i++)
+		if (memchr("/?#", text.at[i], 3))
+			span->end = i;
+	return span->end > span->start;
+}
+
 /* Not the digest of a bundle's file. */
 static bool is_url(struct view text, struct regex_span *span)
 {
@@ -706,7 +820,7 @@ static bool is_windows(struct view text, struct regex_span *span)
 #define ESCAPED_SLASH "%(?:2[Ff]|5[Cc])"
 /* Behind a name whose value is secret. */
 #define SECRET \
-	"(?i)(?<=password|passwd|passphrase|secret|token|apikey|api[_-]key|accesskey|access[_-]key" \
+	"(?i)(?<=password|passwd|passphrase|secret|(?<!publickey)token|apikey|api[_-]key|accesskey|access[_-]key" \
 	"|secretkey|secret[_-]key|privatekey|private[_-]key|credential|credentials|sessionid" \
 	"|session[_-]id|signature|(?<![a-z0-9])pass|(?<![a-z0-9])pwd|(?<![a-z0-9])auth|(?<![a-z0-9])sig)"
 #define QUOTED \
@@ -733,6 +847,8 @@ static const struct reference_rule {
 	{ PII_EMAIL, "%40" DOMAIN_NAME, is_email_percent },
 	{ PII_EMAIL, "&#64;" DOMAIN_NAME, is_email_html },
 	{ PII_EMAIL, "&#x40;" DOMAIN_NAME, is_email_escaped },
+	{ PII_EMAIL, "&commat;" DOMAIN_NAME, is_email_named },
+	{ PII_EMAIL, "%2540" DOMAIN_NAME, is_email_html },
 	{ PII_EMAIL, "\\\\u0040" DOMAIN_NAME, is_email_escaped },
 	{ PII_EMAIL, WIDE_AT "(?:" NARROW "[A-Za-z0-9\\x80-\\xff](?:" NARROW "[A-Za-z0-9\\x80-\\xff-]){0,62}\\.){1,8}"
 		     "(?:" NARROW "[A-Za-z\\x80-\\xff]){2,24}", is_email_percent },
@@ -777,7 +893,7 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}", is_prefix },
 	{ PII_ACCESS_KEY, "dapi[0-9A-Fa-f]{32}(?![A-Za-z0-9])(?:-[0-9])?", is_prefix },
 	{ PII_ACCESS_KEY, "(?:SK|AC)[0-9A-Fa-f]{32}", is_alone },
-	{ PII_ACCESS_KEY, "AT[AC]TT3[A-Za-z0-9_-]{40,}", is_prefix },
+	{ PII_ACCESS_KEY, "AT[AC]TT3[A-Za-z0-9_-]{40,}(?:=[0-9A-Fa-f]{8}(?![A-Za-z0-9]))?", is_prefix },
 	{ PII_ACCESS_KEY, "ATBB[A-Za-z0-9]{28,}", is_prefix },
 	{ PII_ACCESS_KEY, "lin_api_[A-Za-z0-9]{40,}", is_prefix },
 	{ PII_ACCESS_KEY, "lin_oauth_[0-9A-Fa-f]{64,}", is_prefix },
@@ -786,7 +902,7 @@ static const struct reference_rule {
 	{ PII_CARD, CARD_GROUPS("\\+"), is_card_groups },
 	{ PII_CARD, CARD_GROUPS("%20"), is_card_groups },
 	{ PII_IBAN, "[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,28}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?)", is_iban },
-	{ PII_CARD, "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}|[2-8][0-9]{3}(?:[ "
+	{ PII_CARD, "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}(?![A-Za-z0-9])|[2-8][0-9]{3}(?:[ "
 		    "-]?[0-9]{4}){2}[ -]?[0-9]{1,4}(?:[ -]?[0-9]{1,3})?)", is_card },
 	{ PII_SSN, "[0-9]{3}-[0-9]{2}-[0-9]{4}", is_ssn },
 	{ PII_PHONE, "\\+[1-9][0-9]{0,2}(?:[ .()-]{0,2}[0-9]){6,14}", is_phone },
@@ -800,21 +916,24 @@ static const struct reference_rule {
 	{ PII_UUID, "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", is_alone },
 	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", is_bearer },
 	{ PII_BASIC, "(?i)basic(?:[ \\t]|%20){1,8}([A-Za-z0-9+\\/]{8,4096}={0,2})", is_basic },
-	{ PII_CREDENTIAL, "(?s)" SECRET "(?<!pwd(?==[.\\/\\\\]))=(?![=(~])" VALUE },
+	{ PII_CREDENTIAL, "(?s)" SECRET "(?<!(?<![_-])pwd(?==[.\\/\\\\]))=(?![=(~])" VALUE, is_assigned },
 	{ PII_CREDENTIAL, SECRET "%3D((?:(?!%26)[^\\s\"'<>&;])+)" },
 	{ PII_CREDENTIAL, "(?s)" SECRET "\\\\?[\"']: {0,4}(?|" QUOTED ")" },
 	{ PII_CREDENTIAL, "(?s)" SECRET " {1,4}(?![ -])" VALUE, is_option },
 	{ PII_CREDENTIAL, "(?s)" SECRET ": {1,4}(?! )" VALUE, is_header },
+	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,})" },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/home\\/(?:\\/|\\.\\/)*+(" NAME ")", is_home },
 	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/Users\\/(?:\\/|\\.\\/)*+(" NAME ")", is_users },
+	{ PII_HOME_DIRECTORY, HOME_FRONT "\\\\\\/home\\\\\\/(?:\\/|\\.\\/)*+(" NAME ")", is_home },
+	{ PII_HOME_DIRECTORY, HOME_FRONT "\\\\\\/Users\\\\\\/(?:\\/|\\.\\/)*+(" NAME ")", is_home },
 	{ PII_HOME_DIRECTORY, WINDOWS_USERS(SHARED_HOME), is_windows },
 	{ PII_HOME_DIRECTORY, WINDOWS_USERS(""), is_windows },
 	{ PII_HOME_DIRECTORY, "(?:(?<![A-Za-z0-9_.-])|(?<=%" PAIR "))" ESCAPED_SLASH "(?:home|[Uu]sers)" ESCAPED_SLASH
 	  "((?:[A-Za-z0-9_.~\\x80-\\xff-]|%20|%[89A-Fa-f][0-9A-Fa-f]){1,64})" },
-	{ PII_URL_QUERY, "\\?([A-Za-z0-9_.\\[\\]%-]{1,64}=[^\\s\"'<>]+)" },
+	{ PII_URL_QUERY, "\\?([A-Za-z0-9_.\\[\\]%-]{1,64}=[^\\s\"'<>#]+)" },
 	{ PII_URL_QUERY, "(?:(?<=webpack)|(?<=webpack-internal)):\\/\\/[^\\s?\"'<>]++(*SKIP)(*F)"
-			 "|:\\/\\/[^\\s?\"'<>]++(*SKIP)\\?([^\\s\"'<>]+)", is_url },
+			 "|:\\/\\/[^\\s?\"'<>]++(*SKIP)\\?([^\\s\"'<>#]+)", is_url },
 	{ PII_WORKSPACE, "(?:^|[^A-Za-z0-9_.-])\\/builds\\/" PROJECT },
 	{ PII_WORKSPACE, "\\/_work\\/" PROJECT },
 	{ PII_WORKSPACE, "\\/__w\\/" PROJECT },

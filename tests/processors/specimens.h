@@ -119,9 +119,28 @@ static const struct {
 	{ "%2Fhome%2Falice%2Fx", "%2Fhome%2F*%2Fx" },
 	{ "-I/home/alice/inc -L/home/bob/lib", "-I/home/*/inc -L/home/*/lib" },
 	{ "/usr/bin/x /home/alice/y C:\\Users\\bob\\z", "/usr/bin/x /home/*/y C:\\Users\\*\\z" },
+	{ "alice&commat;example.com", "****" },
+	{ "a%2540example.com", "****" },
+	{ "/app/cart;pwd=WHuyYfWp13/items", "/app/cart;pwd=****/items" },
+	{ "MYSQL_PWD=/6Ug4T run", "MYSQL_PWD=**** run" },
+	{ "password: hunter22xyz", "password: ****" },
+	{ "\"\\/home\\/alice\\/x.php\"", "\"\\/home\\/*\\/x.php\"" },
+	{ "SA5060V64XAYKY9CVSVMKRFO", "****" },
+	{ "3530111333300000", "****" },
+	{ "redis://a:pw%40642@db.example.com/0", "redis://****@db.example.com/0" },
+	{ "ATATT3xFfGF00123456789abcdefghijABCDEFGHIJ0123456789=1C1794EF,", "****," },
 };
 
 static const char *const misses[] = {
+	"Base.@node.inner",
+	"java.lang.Object@04e7164.get",
+	"mscorlib, Version=4.0.0.0, PublicKeyToken=b77a5c561934e089",
+	"Chrome/120.0.0.0 Safari/537.36",
+	"C:\\Program Files\\jvm\\17.0.2.8\\app.dll",
+	"/nix/stdc++-33.59.8.3/x",
+	"1E:53:18:F7:34:C8:78:69:E0:91:70:E7:80:41:70:7C",
+	"login(password: Base64String)",
+	"https:\\/\\/example.com\\/home\\/x",
 	"std::vector<int>::push_back",
 	"be::ad::f",
 	"c10::ff",
@@ -276,6 +295,11 @@ static const char *const paths[][2] = {
 
 /* The shortest text that each rule can match. */
 static const char *const shortest[] = {
+	"a&commat;b.co",
+	"a%2540b.co",
+	"passwd: a1234567",
+	"\\/home\\/a",
+	"\\/Users\\/a",
 	"a@b.co",
 	"1.1.1.1",
 	"fe80::1",
