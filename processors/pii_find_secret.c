@@ -78,11 +78,11 @@ static bool is_object(struct view local, struct view domain)
 	       pii_is(local.at[0], PII_LOWER);
 }
 
-/* "Base.@node.inner": a macro of Julia's. Some old addresses end with a dot too, at hosts of three
- * labels. */
+/* "Base.@node.inner": a macro in a module of Julia. Some old addresses end with a dot too, at hosts
+ * of three labels. */
 static bool is_macro(struct view local, struct view domain)
 {
-	if (local.at[local.len - 1] != '.')
+	if (local.at[local.len - 1] != '.' || !pii_is(local.at[0], PII_UPPER))
 		return false;
 	const uint8_t *dot = memchr(domain.at, '.', domain.len);
 	return dot && !memchr(dot + 1, '.', (size_t)(domain.at + domain.len - dot) - 1);

@@ -112,7 +112,8 @@ static bool is_object(struct view local, struct view domain)
 /* "Base.@node.inner" */
 static bool is_macro(struct view local, struct view domain)
 {
-	return local.at[local.len - 1] == '.' && memchr(domain.at, '.', domain.len) &&
+	return isupper(local.at[0]) && local.at[local.len - 1] == '.' &&
+	       memchr(domain.at, '.', domain.len) &&
 	       memchr(domain.at, '.', domain.len) == memrchr(domain.at, '.', domain.len);
 }
 

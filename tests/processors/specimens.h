@@ -120,6 +120,7 @@ static const struct {
 	{ "-I/home/alice/inc -L/home/bob/lib", "-I/home/*/inc -L/home/*/lib" },
 	{ "/usr/bin/x /home/alice/y C:\\Users\\bob\\z", "/usr/bin/x /home/*/y C:\\Users\\*\\z" },
 	{ "alice&commat;example.com", "****" },
+	{ "alice.@example.com", "****" },
 	{ "a%2540example.com", "****" },
 	{ "/app/cart;pwd=WHuyYfWp13/items", "/app/cart;pwd=****/items" },
 	{ "MYSQL_PWD=/6Ug4T run", "MYSQL_PWD=**** run" },
