@@ -6,7 +6,7 @@
 
 /* "v1.2", "1.2-rc": what stands behind the @ of a module or a package; "2x.png": of a picture;
  * "0x1234.bar": of a symbol. */
-static bool is_version(struct view domain)
+static bool is_module_version(struct view domain)
 {
 	size_t i = pii_byte(domain, 0) == 'v', digits = pii_run(domain, i, PII_DIGIT, SIZE_MAX);
 	i += digits;
@@ -116,7 +116,7 @@ static bool email_at(struct view text, size_t at, size_t separator, size_t end,
 		return false;
 	struct view local = { text.at + at - before, before };
 	struct view domain = { text.at + start, end - start };
-	if (is_version(domain) || is_unit(domain) || is_object(local, domain) ||
+	if (is_module_version(domain) || is_unit(domain) || is_object(local, domain) ||
 	    is_macro(local, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
