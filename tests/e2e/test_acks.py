@@ -285,7 +285,7 @@ def validated(build, text):
 BASE = """
 receivers: {otlp: {protocols: {grpc: {endpoint: 'localhost:4317'}}, ACK}}
 exporters: {debug: {KEYS}, debug/b: {required: false}}
-service: {SERVICE pipelines: {profiles: {receivers: [otlp], exporters: [debug/b, debug]}}}
+service: {SERVICE silence: [no-policy], pipelines: {profiles: {receivers: [otlp], exporters: [debug/b, debug]}}}
 """
 
 

@@ -774,7 +774,7 @@ processors:
     allowed_values: ['^(gold|silver|5|MiB)$']
     blocked_values: ['[a-z]+@[a-z]+\\.example\\.com', '/home/[a-z]+']
     summary: debug
-  pii: {}
+  pii: {number_keys: [note]}
 exporters:
   file/json: {path: out/profiles.jsonl, format: json}
   file/proto: {path: out/profiles.binpb, format: proto}

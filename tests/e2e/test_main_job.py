@@ -90,8 +90,8 @@ def test_the_whole_configuration_is_valid_and_prints_itself(build, config, tmp_p
     import subprocess
 
     text = config
-    for name in ("otlp", "pprof", "a", "b", "health"):
-        text = text.replace("{port:%s}" % name, "1234")
+    for i, name in enumerate(("otlp", "pprof", "a", "b", "health")):
+        text = text.replace("{port:%s}" % name, str(1234 + i))
     (tmp_path / "c.yaml").write_text(text)
     binary = str(build / "portcullis")
     done = subprocess.run([binary, "validate", "--config", str(tmp_path / "c.yaml")], capture_output=True, text=True)

@@ -165,7 +165,7 @@ WRONG = [
     ("[{condition: 'attributes[\"a\"] == 1'}]", "connectors::routing::table[0]: `pipelines` must name at least one pipeline"),
     ("[{pipelines: [profiles/out]}]", "at least one of `condition`, `statement`, `tenants` and `sample_types` must be set"),
     ("[{condition: 'IsMatch(attributes[\"a\"], \"x\")', pipelines: [profiles/out]}]",
-     "connectors::routing::table[0]: condition: at character 1: expected attributes[\"key\"] or resource.attributes[\"key\"]; "
+     "connectors::routing::table[0]::condition: at character 1: expected attributes[\"key\"] or resource.attributes[\"key\"]; "
      "functions and other paths are not supported"),
     ("[{statement: 'delete_key(attributes, \"a\")', pipelines: [profiles/out]}]", "other statements are not supported"),
     ("[{context: metric, condition: 'name == \"x\"', pipelines: [profiles/out]}]", "connectors::routing::table[0]::context"),

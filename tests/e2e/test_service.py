@@ -313,7 +313,8 @@ def test_validate_takes_files(build, tmp_path):
     text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2")
     (tmp_path / "a.yaml").write_text(text)
     (tmp_path / "b.yaml").write_text("service: {ack: later}\n")
-    for arguments in (["validate", "a.yaml"], ["validate", "-c", "a.yaml"], ["validate", "-c=a.yaml"]):
+    (tmp_path / "quiet.yaml").write_text("service: {silence: [no-policy]}\n")
+    for arguments in (["validate", "a.yaml", "quiet.yaml"], ["validate", "-c", "a.yaml", "quiet.yaml"], ["validate", "-c=a.yaml", "quiet.yaml"]):
         done = subprocess.run([build / "portcullis", *arguments], cwd=tmp_path, capture_output=True, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = subprocess.run([build / "portcullis", "validate", "a.yaml", "b.yaml"], cwd=tmp_path, capture_output=True, text=True)
@@ -341,7 +342,7 @@ def test_telemetry_is_checked_in_the_collectors_words(build, section, expected):
 
 def test_validation_leaves_nothing_behind(build, tmp_path):
     text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2").replace("out.jsonl", str(tmp_path / "out"))
-    assert validate(build, text + "  telemetry: {logs: {output_paths: [%s]}}\n" % (tmp_path / "log")) == (0, "")
+    assert validate(build, text + "  silence: [no-policy]\n  telemetry: {logs: {output_paths: [%s]}}\n" % (tmp_path / "log")) == (0, "")
     assert list(tmp_path.iterdir()) == []
 
 

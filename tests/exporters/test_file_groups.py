@@ -184,7 +184,7 @@ def test_a_full_disk_delays_and_loses_nothing(build):
         rig.settled()
         assert rig.of("out") == 8 and not rig.of("dropped")
         assert rig.written() == everything(rig.gateway.directory / "all.bin")
-        assert "red" not in rig.gateway.log()
+        assert "red.jsonl" not in rig.gateway.log()
 
 
 def test_what_may_not_be_written_is_retried_and_then_dropped(build):

@@ -13,6 +13,7 @@ from harness.gateway import Gateway, free_port
 BASE = """receivers: {nop: }
 exporters: {debug: }
 service:
+  silence: [no-policy]
   telemetry: {metrics: {level: none}}
   pipelines: {profiles: {receivers: [nop], exporters: [debug]}}
 """
