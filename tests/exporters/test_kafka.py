@@ -215,13 +215,17 @@ def tls_listener(directory):
     certificates.make_leaf(directory, "ca", "broker", "/CN=localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "broker.pem", directory / "broker.key")
+    def shake_hands(connection):
+        connection.settimeout(20)
+        with contextlib.suppress(OSError), connection:
+            context.wrap_socket(connection, server_side=True).close()
+
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve():
             with contextlib.suppress(OSError):
                 while True:
-                    connection = listener.accept()[0]
-                    with contextlib.suppress(OSError), connection:
-                        context.wrap_socket(connection, server_side=True).close()
+                    # one that says nothing must not keep the others waiting
+                    threading.Thread(target=shake_hands, args=(listener.accept()[0],), daemon=True).start()
         threading.Thread(target=serve, daemon=True).start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
