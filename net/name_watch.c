@@ -19,7 +19,8 @@ struct name_watch {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool ending; /* under the lock */
+	/* under the lock; reporting: a result is on its way to the loop */
+	bool ending, reporting;
 	/* of the last look-up; NULL: it failed */
 	char **addresses;
 	size_t count;
@@ -88,10 +89,27 @@ static void look_up(struct name_watch *w)
 	}
 }
 
+/* On the loop thread. */
 static void report(void *argument)
 {
 	struct name_watch *w = argument;
 	w->options.resolved(w->options.context, w->count ? w->addresses : NULL, w->count);
+	pthread_mutex_lock(&w->lock);
+	w->reporting = false;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Waits until the loop has the result, also for a loop that does not run yet. */
+static void hand_over(struct name_watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->reporting = !w->ending;
+	if (w->reporting)
+		loop_post(w->options.loop, report, w);
+	while (w->reporting)
+		pthread_cond_wait(&w->wake, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* False: it ends. */
@@ -111,21 +129,12 @@ static bool wait_for_next(struct name_watch *w)
 	return goes_on;
 }
 
-static bool is_ending(struct name_watch *w)
-{
-	pthread_mutex_lock(&w->lock);
-	bool ending = w->ending;
-	pthread_mutex_unlock(&w->lock);
-	return ending;
-}
-
 static void *run(void *argument)
 {
 	struct name_watch *w = argument;
 	do {
 		look_up(w);
-		if (!is_ending(w))
-			loop_call(w->options.loop, report, w);
+		hand_over(w);
 	} while (wait_for_next(w));
 	res_nclose(&_res);
 	return NULL;

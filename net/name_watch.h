@@ -10,7 +10,8 @@
 
 /*
  * Resolves a name again and again, on a thread of its own: a look-up may hang for as long as the
- * servers of resolv.conf do not answer, and cannot be cancelled.
+ * servers of resolv.conf do not answer, and cannot be cancelled. A loop that does not run yet gets
+ * the first result when it does.
  */
 struct name_watch_options {
 	const char *name; /* borrowed */
@@ -29,7 +30,7 @@ struct name_watch;
 /* The first look-up begins at once. */
 struct name_watch *name_watch_new(const struct name_watch_options *options, struct error *err);
 /* Ends it, and waits for a look-up that is under way. `resolved` is not called any more when it
- * returns. Accepts NULL; clears. [not the loop thread] */
+ * returns. Accepts NULL; clears. [not the loop thread; the loop runs] */
 void name_watch_stop(struct name_watch **watch);
 
 #endif
