@@ -181,6 +181,13 @@ static int64_t room_for_connections(void *context)
 	return room - connections_hold;
 }
 
+/* Before it is confirmed: what comes next must find it. */
+static void set(_Atomic int64_t *number, const char *text)
+{
+	*number = strtoll(text, NULL, 10);
+	puts("ok");
+}
+
 static const struct net_budget connections = { .hold = hold_connection,
 					       .release = release_connection,
 					       .room = room_for_connections };
@@ -369,9 +376,9 @@ static void obey(char *line)
 	else if (strncmp(line, "serving ", 8) == 0)
 		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
 	else if (strncmp(line, "budget ", 7) == 0)
-		puts("ok"), budget = strtoll(line + 7, NULL, 10);
+		set(&budget, line + 7);
 	else if (strncmp(line, "room ", 5) == 0)
-		puts("ok"), room = strtoll(line + 5, NULL, 10);
+		set(&room, line + 5);
 	else if (strcmp(line, "held") == 0)
 		printf("%lld\n", (long long)connections_hold);
 	else if (strcmp(line, "rss") == 0)
