@@ -290,7 +290,7 @@ static void report_entry(struct lint *lint, const struct section *s, const char 
 
 /* ---- otlp-to-parca */
 
-/* Parca listens there unless it is told otherwise. */
+/* The default port of Parca. */
 #define PARCA_PORT ":7070"
 
 static bool is_parca(const char *endpoint)

@@ -114,11 +114,11 @@ def fill(text, draw):
 
 
 def rows(path=HERE / "rows.tsv"):
-    """The entries of the table: classes, role, string with marks; ␊ is a newline, ␉ a tab."""
+    """The entries of the table: classes, role, string with marks; ␊ is a newline, ␉ a tab, ␈ nothing."""
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
             kinds, role, marked = line.split("\t")
-            marked = fill(marked, random.Random("row " + marked)).replace("␊", "\n").replace("␉", "\t")
+            marked = fill(marked, random.Random("row " + marked)).replace("␊", "\n").replace("␉", "\t").replace("␈", "")
             yield parse(marked, kinds.split(","), role, "row")
 
 
