@@ -129,6 +129,9 @@ static const struct cause {
 	  "the broker closed the connection; it may require TLS at this port" },
 	{ RD_KAFKA_RESP_ERR__SSL, true, "SSL alert number",
 	  "the broker ended the TLS handshake; it may require another client certificate" },
+	{ RD_KAFKA_RESP_ERR__SSL, true, "in state SSL_HANDSHAKE",
+	  "the broker closed the connection in the TLS handshake; it may not speak TLS at this "
+	  "port" },
 	{ RD_KAFKA_RESP_ERR__SSL, false, "", "the TLS handshake failed" },
 	{ RD_KAFKA_RESP_ERR__RESOLVE, false, "", "the name of a broker has no address" },
 	{ RD_KAFKA_RESP_ERR__TRANSPORT, false, "", "a connection to a broker failed" },

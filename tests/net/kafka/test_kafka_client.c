@@ -91,6 +91,12 @@ static void test_the_cause_of_an_error(void **state)
 		  "Disconnected while requesting ApiVersion: might be caused by incorrect "
 		  "security.protocol configuration (connecting to a SSL listener?)",
 		  "may require TLS" },
+		{ -195, -181, "Disconnected (after 4ms in state SSL_HANDSHAKE)",
+		  "may not speak TLS" },
+		{ -195, -181,
+		  "SSL handshake failed: error:0A000410:SSL routines::sslv3 alert handshake "
+		  "failure: SSL alert number 40 (after 5ms in state SSL_HANDSHAKE)",
+		  "client certificate" },
 		{ -181, -181, "secret", "the TLS handshake failed" },
 		{ -195, -195, "secret", "a connection to a broker failed" },
 		{ -193, -193, NULL, "has no address" },
