@@ -2,9 +2,12 @@
 #include "net/kafka/kafka_producer.h"
 
 #include <pthread.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "net/kafka/kafka_events.h"
+#include "net/kafka/kafka_window.h"
 
 #define POLL_MS 100
 
@@ -13,7 +16,9 @@ struct line {
 	struct kafka_producer *producer;
 	rd_kafka_t *rk;
 	struct kafka_events events;
-	_Atomic int64_t in_flight;
+	pthread_mutex_t lock; /* guards all that follows, and the order of messages */
+	struct kafka_window window;
+	struct flight *first, **end; /* those that wait until the window admits them */
 };
 
 struct kafka_producer {
@@ -26,21 +31,163 @@ struct kafka_producer {
 	uint32_t ending;
 };
 
+/* A message, until it is reported. What librdkafka copies is freed when it has it. */
 struct flight {
 	void (*done)(void *argument, struct kafka_result result);
 	void *argument;
+	struct flight *next;
+	uint64_t deadline_ns;     /* it waits no longer to be handed over */
+	rd_kafka_resp_err_t code; /* how it ended */
+	char *topic, *key;
+	size_t key_len, size; /* size: at most what it takes in a request */
+	struct view value;
+	rd_kafka_headers_t *headers;
 };
 
 static void replace_line(struct kafka_producer *producer);
 
-/* ---- events ---- */
+/* ---- handing over ---- */
+
+static rd_kafka_headers_t *headers_of(const struct metadatum *list)
+{
+	if (!list || !list->name)
+		return NULL;
+	rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
+	for (const struct metadatum *m = list; m->name; m++)
+		rd_kafka_header_add(headers, m->name, -1, m->value, -1);
+	return headers;
+}
+
+/* Lengths, offset and time are variable-length numbers (kafka.apache.org, "Record"). */
+static size_t size_of(const struct kafka_message *m)
+{
+	enum { RECORD_BYTES = 64, HEADER_BYTES = 10 };
+	size_t size = RECORD_BYTES + m->key.len + m->value.len;
+	for (const struct metadatum *h = m->headers; h && h->name; h++)
+		size += HEADER_BYTES + strlen(h->name) + (h->value ? strlen(h->value) : 0);
+	return size;
+}
+
+static struct flight *flight_new(const struct kafka_message *m,
+				 void (*done)(void *argument, struct kafka_result result),
+				 void *argument)
+{
+	struct flight *f = memory_new(sizeof *f);
+	*f = (struct flight){ .done = done,
+			      .argument = argument,
+			      .topic = memory_text(m->topic),
+			      .key = m->key.at ? memory_text_of(m->key.at, m->key.len) : NULL,
+			      .key_len = m->key.len,
+			      .size = size_of(m),
+			      .value = m->value,
+			      .headers = headers_of(m->headers) };
+	return f;
+}
+
+static void forget_message(struct flight *f)
+{
+	memory_free(f->topic);
+	memory_free(f->key);
+	if (f->headers)
+		rd_kafka_headers_destroy(f->headers);
+	f->topic = f->key = NULL;
+	f->headers = NULL;
+}
 
 static void finish(struct flight *flight, rd_kafka_resp_err_t code)
 {
 	struct flight f = *flight;
+	forget_message(&f);
 	memory_free(flight);
 	f.done(f.argument, kafka_judge(code));
 }
+
+static void finish_all(struct flight *list)
+{
+	while (list) {
+		struct flight *next = list->next;
+		finish(list, list->code);
+		list = next;
+	}
+}
+
+static rd_kafka_resp_err_t produce(struct line *line, struct flight *f)
+{
+	/* the report may come, and free the flight, before producev returns */
+	struct flight copied = *f;
+	f->topic = f->key = NULL;
+	f->headers = NULL;
+	rd_kafka_resp_err_t code =
+		rd_kafka_producev(line->rk, RD_KAFKA_V_TOPIC(copied.topic), RD_KAFKA_V_MSGFLAGS(0),
+				  RD_KAFKA_V_KEY(copied.key, copied.key_len),
+				  RD_KAFKA_V_VALUE((void *)copied.value.at, copied.value.len),
+				  RD_KAFKA_V_HEADERS(copied.headers), RD_KAFKA_V_OPAQUE(f),
+				  RD_KAFKA_V_END);
+	if (!code)
+		copied.headers = NULL; /* they are librdkafka's now */
+	forget_message(&copied);
+	return code;
+}
+
+static struct flight *take_first(struct line *line)
+{
+	struct flight *f = line->first;
+	line->first = f->next;
+	if (!line->first)
+		line->end = &line->first;
+	f->next = NULL;
+	return f;
+}
+
+/* Hands over what the window admits, in order. Those that librdkafka does not take are returned. */
+static struct flight *hand_over(struct line *line)
+{
+	uint64_t now = clock_now();
+	struct flight *failed = NULL, **end = &failed;
+	while (line->first && kafka_window_admit(&line->window, (int64_t)line->first->size, now)) {
+		struct flight *f = take_first(line);
+		rd_kafka_resp_err_t code = produce(line, f);
+		if (!code)
+			continue;
+		kafka_window_release(&line->window);
+		f->code = code;
+		*end = f;
+		end = &f->next;
+	}
+	return failed;
+}
+
+static void append(struct line *line, struct flight *f)
+{
+	int64_t timeout_ns = line->producer->options.timeout_ns;
+	f->deadline_ns = timeout_ns ? clock_now() + (uint64_t)timeout_ns : UINT64_MAX;
+	*line->end = f;
+	line->end = &f->next;
+}
+
+/* What waits will not be handed over. */
+static void cancel_waiting(struct line *line)
+{
+	struct flight *cancelled = NULL, **end = &cancelled;
+	pthread_mutex_lock(&line->lock);
+	while (line->first) {
+		*end = take_first(line);
+		(*end)->code = RD_KAFKA_RESP_ERR__PURGE_QUEUE;
+		end = &(*end)->next;
+	}
+	pthread_mutex_unlock(&line->lock);
+	finish_all(cancelled);
+}
+
+static bool is_busy(struct line *line)
+{
+	pthread_mutex_lock(&line->lock);
+	bool busy = line->first || line->window.in_flight;
+	pthread_mutex_unlock(&line->lock);
+	return busy;
+}
+
+/* ---- events ---- */
 
 /* A message that waited for a connection in vain ends by what connections failed with. */
 static rd_kafka_resp_err_t cause_of(struct line *line, rd_kafka_resp_err_t code)
@@ -52,13 +199,29 @@ static rd_kafka_resp_err_t cause_of(struct line *line, rd_kafka_resp_err_t code)
 		       : code;
 }
 
+static struct flight **end_as(struct line *line, struct flight *f, rd_kafka_resp_err_t code,
+			      struct flight **end)
+{
+	f->code = cause_of(line, code);
+	*end = f;
+	return &f->next;
+}
+
+/* Others follow before the reports, which may take time, are passed on. */
 static void on_reports(struct line *line, rd_kafka_event_t *event)
 {
 	const rd_kafka_message_t *message;
+	struct flight *ended = NULL, **end = &ended;
+	pthread_mutex_lock(&line->lock);
 	while ((message = rd_kafka_event_message_next(event))) {
-		line->in_flight--;
-		finish(message->_private, cause_of(line, message->err));
+		end = end_as(line, message->_private, message->err, end);
+		kafka_window_release(&line->window);
 	}
+	while (line->first && line->first->deadline_ns < clock_now())
+		end = end_as(line, take_first(line), RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, end);
+	*end = hand_over(line);
+	pthread_mutex_unlock(&line->lock);
+	finish_all(ended);
 }
 
 /* Takes the events that are there, or waits for one. Has the client ended for itself? */
@@ -89,6 +252,11 @@ static void on_ready(void *argument, int fd, unsigned events)
 
 /* ---- one client ---- */
 
+static bool is_idempotent(const struct kafka_producer_options *o)
+{
+	return o->acks == -1;
+}
+
 /* librdkafka counts messages until their report has been freed, and each may be followed by another
  * one during its report. */
 static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_options *o,
@@ -99,7 +267,7 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 	int64_t timeout_ms = o->timeout_ns / 1000000, wait_ms = timeout_ms;
 	if (wait_ms <= 0 || wait_ms > 900000)
 		wait_ms = 900000;
-	return kafka_client_set(conf, "enable.idempotence", o->acks == -1 ? "true" : "false",
+	return kafka_client_set(conf, "enable.idempotence", is_idempotent(o) ? "true" : "false",
 				err) &&
 	       kafka_client_set_number(conf, "acks", o->acks, err) &&
 	       kafka_client_set(conf, "compression.codec", o->compression, err) &&
@@ -131,6 +299,13 @@ static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_m
 	return NULL;
 }
 
+static void line_free(struct line *line)
+{
+	rd_kafka_destroy(line->rk);
+	pthread_mutex_destroy(&line->lock);
+	memory_free(line);
+}
+
 static struct line *line_new(struct kafka_producer *p, const struct tls_material *material,
 			     struct error *err)
 {
@@ -138,13 +313,18 @@ static struct line *line_new(struct kafka_producer *p, const struct tls_material
 	if (!rk)
 		return NULL;
 	struct line *line = memory_new(sizeof *line);
-	line->producer = p;
-	line->rk = rk;
+	*line = (struct line){ .producer = p,
+			       .rk = rk,
+			       .window = { .unlimited = !is_idempotent(&p->options),
+					   .batch_bytes = p->options.max_message_bytes,
+					   .batch_messages = p->options.batch_messages,
+					   .linger_ns = (uint64_t)p->options.linger_ns },
+			       .end = &line->first };
+	pthread_mutex_init(&line->lock, NULL);
 	if (kafka_events_open(&line->events, p->options.loop, rd_kafka_queue_get_main(rk), on_ready,
 			      line, err))
 		return line;
-	rd_kafka_destroy(rk);
-	memory_free(line);
+	line_free(line);
 	return NULL;
 }
 
@@ -152,13 +332,14 @@ static struct line *line_new(struct kafka_producer *p, const struct tls_material
 static void line_close(struct line *line, bool cancel)
 {
 	kafka_events_leave(&line->events);
-	if (cancel)
+	if (cancel) {
+		cancel_waiting(line);
 		rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-	while (line->in_flight > 0)
+	}
+	while (is_busy(line))
 		take_events(line, POLL_MS);
 	kafka_events_close(&line->events);
-	rd_kafka_destroy(line->rk);
-	memory_free(line);
+	line_free(line);
 }
 
 /* ---- the client in use ---- */
@@ -270,43 +451,16 @@ void kafka_producer_unref(struct kafka_producer **slot)
 
 /* ---- sending ---- */
 
-static rd_kafka_headers_t *headers_of(const struct metadatum *list)
-{
-	if (!list || !list->name)
-		return NULL;
-	rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
-	for (const struct metadatum *m = list; m->name; m++)
-		rd_kafka_header_add(headers, m->name, -1, m->value, -1);
-	return headers;
-}
-
-static rd_kafka_resp_err_t produce(struct line *line, const struct kafka_message *m,
-				   struct flight *flight)
-{
-	rd_kafka_headers_t *headers = headers_of(m->headers);
-	line->in_flight++;
-	rd_kafka_resp_err_t code =
-		rd_kafka_producev(line->rk, RD_KAFKA_V_TOPIC(m->topic), RD_KAFKA_V_MSGFLAGS(0),
-				  RD_KAFKA_V_KEY(m->key.at, m->key.at ? m->key.len : 0),
-				  RD_KAFKA_V_VALUE((void *)m->value.at, m->value.len),
-				  RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(flight),
-				  RD_KAFKA_V_END);
-	if (!code)
-		return code;
-	line->in_flight--;
-	if (headers)
-		rd_kafka_headers_destroy(headers);
-	return code;
-}
-
 void kafka_producer_send(struct kafka_producer *p, const struct kafka_message *message,
 			 void (*done)(void *argument, struct kafka_result result), void *argument)
 {
-	struct flight *flight = memory_new(sizeof *flight);
-	*flight = (struct flight){ done, argument };
+	struct flight *flight = flight_new(message, done, argument);
 	pthread_rwlock_rdlock(&p->lock);
-	rd_kafka_resp_err_t code = produce(p->line, message, flight);
+	struct line *line = p->line;
+	pthread_mutex_lock(&line->lock);
+	append(line, flight);
+	struct flight *failed = hand_over(line);
+	pthread_mutex_unlock(&line->lock);
 	pthread_rwlock_unlock(&p->lock);
-	if (code)
-		finish(flight, code);
+	finish_all(failed);
 }

@@ -11,8 +11,9 @@
  * Sends messages to Kafka through librdkafka, and reports the fate of each one on the loop.
  *
  * librdkafka keeps no copy of a message and no backlog: its queue holds what the caller has in
- * flight, at most `in_flight` messages. Each message ends within the timeout. Delivery reports wake
- * the loop through an event descriptor, and no thread of the project waits for librdkafka except in
+ * flight, at most `in_flight` messages, and of an idempotent producer only what it can send
+ * (kafka_window.h); the others wait here. Each message ends within the timeout from the time at
+ * which librdkafka gets it, at most twice the timeout. Delivery reports wake the loop through an event descriptor, and no thread of the project waits for librdkafka except in
  * kafka_producer_unref.
  *
  * The producer is idempotent if `acks` is -1: retries inside librdkafka neither duplicate nor
@@ -45,8 +46,8 @@ struct kafka_producer;
  * connection. [loop thread] */
 struct kafka_producer *kafka_producer_new(const struct kafka_producer_options *options,
 					  struct error *err);
-/* Calls done exactly once, at once (on this thread) or later (on the loop thread, or on the thread
- * of kafka_producer_unref). [any thread, not after kafka_producer_unref] */
+/* Calls done exactly once, at once or later, on the loop thread, on a thread that sends, or on that
+ * of kafka_producer_unref. [any thread, not after kafka_producer_unref] */
 void kafka_producer_send(struct kafka_producer *producer, const struct kafka_message *message,
 			 void (*done)(void *argument, struct kafka_result result), void *argument);
 /* Reads the certificates again. False: they are broken, and the old ones stay in use. [any thread]

@@ -2,12 +2,15 @@
 """The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
 import contextlib
 import gzip
+import os
+import pathlib
 import re
 import signal
 import socket
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -205,6 +208,31 @@ def test_a_broker_that_is_down_costs_nothing(build, broker):
         messages = reader.until(lambda m: len(m) >= 2)
         got = {tuple(sorted(map(str, otlp.samples(read(m)).items()))) for m in messages}
         assert got == {tuple(sorted(map(str, otlp.samples(m).items()))) for m in (first, second)}
+
+
+def cpu_of_threads(gateway, name):
+    """Seconds that threads whose name begins so have used."""
+    ticks = 0
+    for task in pathlib.Path("/proc/%d/task" % gateway.process.pid).iterdir():
+        if (task / "comm").read_text().startswith(name):
+            ticks += sum(int(n) for n in (task / "stat").read_text().rpartition(")")[2].split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_slow_broker_costs_no_processor(build, broker):
+    """More messages than one partition may have in flight; librdkafka would call poll() without a pause."""
+    lines = ("sending_queue: {num_consumers: 20}", "profiles: {message_key_from_attribute: service.name}")
+    with Rig(build, broker, *lines) as rig:
+        rig.send(0)
+        rig.settle(10)
+        broker.command("delay 500")
+        used, begun = cpu_of_threads(rig.gateway, "rdk:"), time.monotonic()
+        for seed in range(1, 41):
+            rig.send(seed)
+        rig.settle(410)
+        used, seconds = cpu_of_threads(rig.gateway, "rdk:") - used, time.monotonic() - begun
+        assert used < .3 * seconds
+    broker.command("delay 0")
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ exporters:
   otlp_grpc/healthy: {endpoint: 127.0.0.1:HEALTHY, tls: {insecure: true}, sending_queue: {STORAGE}}
   otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
   otlp_http: {endpoint: "http://127.0.0.1:WEB", sending_queue: {queue_size: 50, STORAGE}}
-  kafka: {brokers: ["127.0.0.1:BROKER"], producer: {required_acks: 1}, sending_queue: {queue_size: 50, STORAGE}}
+  kafka: {brokers: ["127.0.0.1:BROKER"], sending_queue: {queue_size: 50, STORAGE}}
   pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50, STORAGE}}
   parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
   file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50, STORAGE}}
