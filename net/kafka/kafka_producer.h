@@ -12,9 +12,9 @@
  *
  * librdkafka keeps no copy of a message and no backlog: its queue holds what the caller has in
  * flight, at most `in_flight` messages, and of an idempotent producer only what it can send
- * (kafka_window.h); the others wait here. Each message ends within the timeout from the time at
- * which librdkafka gets it, at most twice the timeout. Delivery reports wake the loop through an event descriptor, and no thread of the project waits for librdkafka except in
- * kafka_producer_unref.
+ * (kafka_window.h); the others wait here. Each message ends within the timeout after librdkafka got
+ * it, and within twice the timeout in all. Delivery reports wake the loop through an event
+ * descriptor, and no thread of the project waits for librdkafka except in kafka_producer_unref.
  *
  * The producer is idempotent if `acks` is -1: retries inside librdkafka neither duplicate nor
  * reorder messages. When the cluster has forgotten or fenced it, or when the certificates have
