@@ -30,7 +30,8 @@ struct item { /* a packet of one pipeline */
 	int64_t units;
 	bool several;  /* several senders have contributed to it */
 	bool answered; /* its senders no longer wait for it; under the delivery's lock */
-	uint64_t left; /* samples that are neither delivered nor lost, and not in its children */
+	/* samples that are neither delivered nor lost, and not in its children */
+	_Atomic uint64_t left;
 	/* those, those of its children, and those of dead letters that are not written yet: as the
 	 * ledger counts them; 0 of a child */
 	_Atomic uint64_t queued;

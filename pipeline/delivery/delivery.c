@@ -11,29 +11,34 @@
 
 #define MS UINT64_C(1000000)
 
-/* Under the lock. The arrival of the oldest packet in memory; `now`: there is none. */
-static uint64_t oldest_arrival(const struct delivery *d, uint64_t now)
+/* Under the lock. Calls for each item in memory that waits or that a consumer has. */
+static void each_item(struct delivery *d, void (*use)(void *context, struct item *item),
+		      void *context)
 {
-	uint64_t oldest = now;
-	for (const struct item *item = d->backlog.head; item; item = item->next)
-		if (item->packet->oldest_arrival && item->packet->oldest_arrival < oldest)
-			oldest = item->packet->oldest_arrival;
-	for (uint32_t i = 0; i < d->consumer_count; i++) {
-		const struct item *item = d->consumers[i].item;
-		if (item && item->packet->oldest_arrival && item->packet->oldest_arrival < oldest)
-			oldest = item->packet->oldest_arrival;
-	}
-	return oldest;
+	for (struct item *item = d->backlog.head; item; item = item->next)
+		use(context, item);
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		if (d->consumers[i].item)
+			use(context, d->consumers[i].item);
+	lanes_each(d, use, context);
+}
+
+/* A divided item may have no packet any more. Its children have what is left of it. */
+static void note_arrival(void *context, struct item *item)
+{
+	uint64_t *oldest = context, arrival = item->packet ? item->packet->oldest_arrival : 0;
+	if (arrival && arrival < *oldest)
+		*oldest = arrival;
 }
 
 static void refresh(void *context)
 {
 	struct delivery *d = context;
-	uint64_t now = clock_now();
+	uint64_t now = clock_now(), oldest = now;
 	pthread_mutex_lock(&d->lock);
-	uint64_t age = now - oldest_arrival(d, now);
+	each_item(d, note_arrival, &oldest);
 	pthread_mutex_unlock(&d->lock);
-	metric_set(d->count.age, (int64_t)(age / MS));
+	metric_set(d->count.age, (int64_t)((now - oldest) / MS));
 	metric_set(d->count.held, backlog_bytes(&d->backlog));
 	if (d->lanes)
 		metric_set(d->count.circuit, lanes_circuit(d));
@@ -528,12 +533,7 @@ void delivery_release_senders(struct delivery *d)
 {
 	struct packets packets = { 0 };
 	pthread_mutex_lock(&d->lock);
-	for (struct item *item = d->backlog.head; item; item = item->next)
-		take_acks(&packets, item);
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		if (d->consumers[i].item)
-			take_acks(&packets, d->consumers[i].item);
-	lanes_each(d, take_acks, &packets);
+	each_item(d, take_acks, &packets);
 	pthread_mutex_unlock(&d->lock);
 	for (uint32_t i = 0; i < packets.count; i++) {
 		packet_release_acks(packets.at[i], d->acks, ACK_FAILED);

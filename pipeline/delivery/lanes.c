@@ -232,11 +232,12 @@ uint32_t *lanes_avoided(struct delivery *d)
 	return list;
 }
 
-bool lanes_divide(struct sending *s)
+bool lanes_divide(struct sending *s, uint64_t *rest)
 {
 	struct delivery *d = s->delivery;
 	struct item *item = s->item;
 	const struct parts *parts = &s->parts;
+	*rest = 0;
 	if (!all_have_members(parts))
 		return false;
 	d->member_count = members_of(d)->count(d->options.exporter);
@@ -246,6 +247,7 @@ bool lanes_divide(struct sending *s)
 		enter(d, item, parts->at[0].group);
 	} else {
 		divide(d, item, parts);
+		*rest = item->left;
 	}
 	pthread_mutex_unlock(&d->lock);
 	return true;
@@ -261,9 +263,11 @@ bool lanes_is_stray(const struct sending *s)
 
 bool lanes_fail(const struct delivery *d)
 {
-	for (uint32_t i = 0; i < d->lane_count; i++)
-		if (d->lanes[i].failing)
+	for (uint32_t i = 0; i < d->lane_count; i++) {
+		uint32_t member = d->lanes[i].failing;
+		if (member && members_of(d)->serves(d->options.exporter, member))
 			return true;
+	}
 	return false;
 }
 

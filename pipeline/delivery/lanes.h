@@ -33,7 +33,7 @@ struct sending;
 struct lane {
 	struct circuit circuit;
 	struct sending *consumers;
-	_Atomic bool failing; /* the last attempt */
+	_Atomic uint32_t failing; /* the member whose last attempt failed; 0: none */
 	/* Under the delivery's lock. */
 	struct sending *idle;
 	struct item *head, **tail; /* those that wait */
@@ -47,11 +47,13 @@ void lanes_fini(struct delivery *delivery); /* they are empty */
 
 /* [pool thread] Moves all parts of the consumer's item into the lanes of their members. False:
  * there are no parts, or one has no member. If the item itself has moved, the consumer has none any
- * more. The caller wakes the lanes' consumers (delivery_wake). */
-bool lanes_divide(struct sending *sending);
+ * more. *rest: the samples of its item that are in no part, for the caller to give up; those of the
+ * item itself (item->left) may grow again by what its children leave on disk. The caller wakes the
+ * lanes' consumers (delivery_wake). */
+bool lanes_divide(struct sending *sending, uint64_t *rest);
 /* [pool thread] limits.avoided; the caller frees it. */
 uint32_t *lanes_avoided(struct delivery *delivery);
-/* [any thread] Does any member fail? */
+/* [any thread] Does any member fail that has not left? */
 bool lanes_fail(const struct delivery *delivery);
 /* [any thread] Is the consumer's item for a member that has left? */
 bool lanes_is_stray(const struct sending *sending);

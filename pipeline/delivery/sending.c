@@ -33,7 +33,7 @@ static struct circuit *circuit_of(const struct sending *s)
 static void fails(struct sending *s)
 {
 	if (s->lane)
-		s->lane->failing = true;
+		s->lane->failing = s->item->member;
 	outage_failed(&s->delivery->outage, &s->result);
 }
 
@@ -41,7 +41,7 @@ static void fails(struct sending *s)
 static void succeeds(struct sending *s)
 {
 	if (s->lane)
-		s->lane->failing = false;
+		s->lane->failing = 0;
 	if (!lanes_fail(s->delivery))
 		outage_succeeded(&s->delivery->outage);
 }
@@ -62,14 +62,20 @@ static void give_up(struct sending *s, struct packet *packet, uint64_t samples,
 				      .planned = planned });
 }
 
-static void finish(struct sending *s)
+/* rest: samples of the item that are in no part. */
+static void end_item(struct sending *s, uint64_t rest)
 {
-	if (s->item->left)
-		give_up(s, NULL, s->item->left, LEDGER_PLAN);
+	if (rest)
+		give_up(s, NULL, rest, LEDGER_PLAN);
 	parts_clear(&s->parts);
 	backlog_made(&s->delivery->backlog, -s->expected); /* it was never planned */
 	s->expected = 0;
 	delivery_finish(s, outcome_for_senders(s));
+}
+
+static void finish(struct sending *s)
+{
+	end_item(s, s->item->left);
 }
 
 void sending_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
@@ -146,17 +152,22 @@ static bool make_parts(struct sending *s)
 	return ok;
 }
 
+static void split_again(struct sending *s)
+{
+	plan_again(&s->delivery->plan, &s->parts, s->part);
+	s->again = false;
+	count_dropped(s);
+}
+
+/* A part that is to be split may also be one that is to be divided: its member has left. */
 static bool prepare(struct sending *s)
 {
 	struct delivery *d = s->delivery;
-	if (s->planned && !s->again && !s->divides)
-		return true;
-	bool ok = true;
 	if (s->again)
-		plan_again(&d->plan, &s->parts, s->part);
-	else
-		ok = make_parts(s);
-	s->again = false;
+		split_again(s);
+	if (s->planned && !s->divides)
+		return true;
+	bool ok = make_parts(s);
 	s->planned = true;
 	backlog_made(&d->backlog, -s->expected);
 	s->expected = 0;
@@ -164,8 +175,8 @@ static bool prepare(struct sending *s)
 	return ok;
 }
 
-/* What is in lanes now is no longer the consumer's. */
-static void end_division(struct sending *s)
+/* What is in lanes now is no longer the consumer's. rest: samples of its item that are in none. */
+static void end_division(struct sending *s, uint64_t rest)
 {
 	struct delivery *d = s->delivery;
 	s->flying = false;
@@ -173,7 +184,7 @@ static void end_division(struct sending *s)
 	circuit_leave(circuit_of(s), &s->place, !s->lane);
 	delivery_wake(d);
 	if (s->item) {
-		finish(s);
+		end_item(s, rest);
 		return;
 	}
 	parts_clear(&s->parts);
@@ -184,13 +195,14 @@ static void send_part(void *argument)
 {
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
+	uint64_t rest;
 	s->asked = false;
 	if (!prepare(s)) {
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
 						       .retry_after_ms = -1,
 						       .reason = "plan" });
-	} else if (s->divides && lanes_divide(s)) {
-		end_division(s);
+	} else if (s->divides && lanes_divide(s, &rest)) {
+		end_division(s, rest);
 	} else if (s->part < s->parts.count) {
 		s->asked = true;
 		s->attempts++;
@@ -254,7 +266,7 @@ static void divide(struct sending *s)
 {
 	circuit_reset(circuit_of(s));
 	circuit_leave(circuit_of(s), &s->place, false);
-	s->lane->failing = false;
+	s->lane->failing = 0;
 	s->divides = true;
 	attempt(s);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "tests/pipeline/delivery/durable_fixture.h"
 
 /* A destination of three members: what one of them does concerns only what is for it. A packet of
@@ -10,6 +11,9 @@ static struct {
 	_Atomic int samples[MEMBERS + 1]; /* that it has accepted */
 	_Atomic int attempts[MEMBERS + 1];
 	_Atomic bool avoided; /* a plan had to avoid the second one */
+	/* The second one gets two parts, and leaves when it has refused the second of these as too
+	 * large. */
+	_Atomic bool halves;
 } members;
 
 static uint32_t lanes(void *self)
@@ -54,6 +58,15 @@ static void add_part(const struct part *whole, uint32_t member, uint64_t samples
 	parts->at[parts->count - 1].group = present(member);
 }
 
+/* Both are large enough to be split again. */
+static void add_halves(const struct part *whole, struct parts *parts)
+{
+	for (int i = 0; i < 2; i++) {
+		add_part(whole, 2, whole->samples / 2, parts);
+		parts->at[parts->count - 1].bytes = whole->samples * 10000;
+	}
+}
+
 static bool plan(void *self, const struct part *whole, const struct limits *limits,
 		 struct parts *parts, struct error *err)
 {
@@ -64,6 +77,10 @@ static bool plan(void *self, const struct part *whole, const struct limits *limi
 	if (whole->samples >= MEMBERS && !whole->group && present(1)) {
 		for (uint32_t i = 1; i <= MEMBERS; i++)
 			add_part(whole, i, whole->samples / MEMBERS, parts);
+		return true;
+	}
+	if (members.halves && whole->group == 2 && whole->samples > 1) {
+		add_halves(whole, parts);
 		return true;
 	}
 	parts_add(parts, packet_ref(whole->packet), whole->samples, 0);
@@ -79,7 +96,10 @@ static void send_to_member(void *self, const struct part *part, uint64_t timeout
 	(void)self;
 	(void)timeout_ns;
 	members.attempts[member]++;
-	if (!member || members.fails[member] || members.absent[member])
+	if (members.halves && member == 2 && members.samples[2]) {
+		members.absent[2] = true;
+		result.outcome = SEND_TOO_LARGE;
+	} else if (!member || members.fails[member] || members.absent[member])
 		result.outcome = SEND_RETRY;
 	else if (members.refuses[member])
 		result.outcome = SEND_PERMANENT;
@@ -213,6 +233,66 @@ static void what_waits_for_a_member_that_has_left_goes_to_others(void **state)
 	end(f);
 }
 
+static void what_a_member_refuses_as_it_leaves_is_split_for_others(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	members.halves = true;
+	assert_true(enqueue(f, 12));
+	run_while_not(f, nothing_waits);
+	assert_int_equal(members.samples[1], 4 + 2);
+	assert_int_equal(members.samples[2], 2);
+	assert_int_equal(members.samples[3], 4);
+	assert_int_equal(read_metric(f, OUT), 12);
+	end(f);
+}
+
+#define UP "otelcol_exporter_up{exporter=\"fake\"} "
+
+static bool works(struct fixture *f)
+{
+	return read_metric(f, UP) == 1;
+}
+
+static void a_member_that_has_left_is_no_failure(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	members.refuses[2] = true;
+	fill(f, 1);
+	run_while_not(f, nothing_waits);
+	assert_false(works(f));
+	members.absent[2] = true;
+	fill(f, 1);
+	run_while_not(f, works);
+	end(f);
+}
+
+#define AGE "otelcol_exporter_oldest_packet_age_seconds{exporter=\"fake\"} "
+
+static bool two_members_have_theirs(struct fixture *f)
+{
+	(void)f;
+	return others() == 6 && members.attempts[2] > 3;
+}
+
+static void what_waits_for_a_member_has_an_age(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	members.fails[2] = true;
+	struct packet *packet = packet_new(10, 0);
+	packet->samples = 9;
+	packet->oldest_arrival = clock_now() - 60 * UINT64_C(1000000000);
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
+	packet_unref(&packet);
+	run_while_not(f, two_members_have_theirs);
+	assert_true(read_metric(f, AGE) >= 60);
+	members.fails[2] = false;
+	run_while_not(f, nothing_waits);
+	end(f);
+}
+
 static bool was_tried(struct fixture *f)
 {
 	(void)f;
@@ -338,12 +418,6 @@ static void enqueue_waiting(struct fixture *f, uint32_t senders)
 	packet_unref(&packet);
 }
 
-static bool two_members_have_theirs(struct fixture *f)
-{
-	(void)f;
-	return others() == 6 && members.attempts[2] > 3;
-}
-
 static bool is_answered(struct fixture *f)
 {
 	(void)f;
@@ -398,6 +472,12 @@ static void senders_of_divided_packets_can_be_released(void **state)
 
 /* ---- on disk */
 
+/* The records are removed by a thread of the storage. */
+static bool nothing_is_stored(struct fixture *f)
+{
+	return read_metric(f, USED) == 0;
+}
+
 /* The whole packet has a record; what the others have accepted is sent to them again. */
 static void what_waits_for_a_member_is_on_disk_after_the_end(void **state)
 {
@@ -416,7 +496,7 @@ static void what_waits_for_a_member_is_on_disk_after_the_end(void **state)
 	run_while_not(f, nothing_waits);
 	assert_int_equal(read_metric(f, OUT), 90);
 	assert_true(members.samples[2] >= 30);
-	assert_int_equal(read_metric(f, USED), 0);
+	run_while_not(f, nothing_is_stored);
 	end(f);
 }
 
@@ -444,6 +524,9 @@ int main(void)
 		MEMBERS_TEST(each_member_gets_what_is_for_it),
 		MEMBERS_TEST(a_member_that_fails_delays_only_its_own),
 		MEMBERS_TEST(what_waits_for_a_member_that_has_left_goes_to_others),
+		MEMBERS_TEST(what_a_member_refuses_as_it_leaves_is_split_for_others),
+		MEMBERS_TEST(a_member_that_has_left_is_no_failure),
+		MEMBERS_TEST(what_waits_for_a_member_has_an_age),
 		MEMBERS_TEST(without_members_everything_waits),
 		MEMBERS_TEST(too_much_for_one_member_is_reported_to_the_plan),
 		MEMBERS_TEST(the_end_drops_what_one_member_did_not_accept),
