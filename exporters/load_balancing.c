@@ -23,6 +23,7 @@ struct load_balancing {
 	struct load_balancing_members members;
 	struct name_watch *watch; /* NULL: the members are fixed */
 	bool unresolved;          /* and it was logged; loop thread */
+	bool unusable;            /* the same of a member */
 	struct metric_series *resolved, *failed;
 };
 
@@ -193,10 +194,13 @@ static void has_resolved(void *context, char *const *addresses, size_t count)
 	if (addresses && self->unresolved)
 		log_info(&self->host->log, "The name of the members can be resolved again.");
 	self->unresolved = !addresses;
-	if (addresses &&
-	    !set_members(self, addresses, count, self->config->resolver.dns.port, &err))
+	if (!addresses)
+		return;
+	bool usable = set_members(self, addresses, count, self->config->resolver.dns.port, &err);
+	if (!usable && !self->unusable)
 		log_error(&self->host->log, "A member cannot be used.",
 			  log_text("error", err.text));
+	self->unusable = !usable;
 }
 
 static bool watch_name(struct load_balancing *self, struct error *err)

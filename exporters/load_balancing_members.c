@@ -11,6 +11,8 @@
 #define SPARE_NS UINT64_C(1000000000)
 /* For one without a timeout. */
 #define CALL_NS UINT64_C(30000000000)
+/* Not each time if too much waits for a member again and again. */
+#define LINE_NS UINT64_C(60000000000)
 
 const struct metric load_balancing_backends = { "otelcol_loadbalancer_num_backends", METRIC_GAUGE,
 						"{backends}", "Current number of members." };
@@ -361,19 +363,29 @@ static bool is_in(const uint32_t *list, uint32_t number)
 	return list && *list;
 }
 
+static void log_avoided(const struct load_balancing_members *m,
+			struct load_balancing_member *member, bool on)
+{
+	uint64_t now = clock_now();
+	if (!on && atomic_exchange(&member->logged, false))
+		log_info(&m->options.host->log, "The member gets its new data again.",
+			 log_text("endpoint", member->endpoint));
+	if (!on || now < member->quiet_until)
+		return;
+	member->quiet_until = now + LINE_NS;
+	member->logged = true;
+	log_warn(&m->options.host->log, "Too much waits for a member. Others get its new data.",
+		 log_text("endpoint", member->endpoint));
+}
+
 /* Under the lock. */
-static void avoid(struct load_balancing_members *m, struct load_balancing_member *member, bool on)
+static void avoid(const struct load_balancing_members *m, struct load_balancing_member *member,
+		  bool on)
 {
 	if (atomic_exchange(&member->avoided, on) == on)
 		return;
 	metric_set(member->diverts, on);
-	if (on)
-		log_warn(&m->options.host->log,
-			 "Too much waits for a member. Others get its new data.",
-			 log_text("endpoint", member->endpoint));
-	else
-		log_info(&m->options.host->log, "The member gets its new data again.",
-			 log_text("endpoint", member->endpoint));
+	log_avoided(m, member, on);
 }
 
 size_t load_balancing_members_list(struct load_balancing_members *m, const uint32_t *list,

@@ -31,10 +31,12 @@ struct load_balancing_member {
 	char *endpoint;
 	uint64_t hash;
 	uint32_t number;
-	_Atomic bool avoided;   /* others get what is new for it */
-	_Atomic uint32_t users; /* threads that are in grpc_sender_send */
-	uint64_t ends_at;       /* clock_now, after it has left */
-	bool ending;            /* a pool thread stops it */
+	_Atomic bool avoided;         /* others get what is new for it */
+	_Atomic bool logged;          /* the log says so */
+	_Atomic uint64_t quiet_until; /* clock_now: when it may say so again */
+	_Atomic uint32_t users;       /* threads that are in grpc_sender_send */
+	uint64_t ends_at;             /* clock_now, after it has left */
+	bool ending;                  /* a pool thread stops it */
 	struct metric_series *succeeded, *failed, *latency, *diverts;
 };
 

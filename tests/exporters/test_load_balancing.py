@@ -257,6 +257,17 @@ def test_a_name_that_does_not_resolve_keeps_the_members(build, tmp_path):
         assert rig.gateway.log().count("cannot be resolved") == 2
 
 
+def test_members_that_cannot_be_used_are_logged_once(build, tmp_path):
+    """The name is resolved again and again, and each time they are tried."""
+    name = Name(build, tmp_path)
+    name.set(*HOSTS[:2])
+    rig = Rig(build, tmp_path, named(free_port()), env=name.env)
+    rig.text = rig.text.replace("{insecure: true}", "{ca_file: missing.pem}")
+    with rig:
+        rig.gateway.until(lambda: rig.total("otelcol_loadbalancer_num_resolutions", success="true") >= 5)
+        assert rig.gateway.log().count("A member cannot be used.") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_waits_on_disk_is_sent_after_a_restart(build, tmp_path, number):
     """Also if the members are others then."""

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/load_balancing_members.h"
+#include "tests/pipeline/delivery/delivery_fixture.h"
+
+/* What the exporter load_balancing says of its members; nothing is sent. */
+static const struct grpc_method method = { "/test.Service/Method", NULL };
+
+static void list(struct load_balancing_members *members, const uint32_t *avoided)
+{
+	struct load_balancing_candidate candidates[LOAD_BALANCING_MEMBERS_MAX];
+	size_t count = load_balancing_members_list(members, avoided, candidates);
+	assert_int_equal(count, 1);
+	assert_int_equal(candidates[0].avoided, avoided != NULL);
+}
+
+static void a_member_that_is_avoided_again_and_again_gets_two_lines(void **state)
+{
+	struct fixture *f = *state;
+	struct load_balancing_members members = { 0 };
+	struct grpc_sender_config config = { .tls = { .insecure = true } };
+	const struct host host = { .id = "load_balancing", .metrics = f->metrics, .loop = f->loop };
+	char endpoint[] = "127.0.0.1:4317", *endpoints[] = { endpoint };
+	const uint32_t avoided[] = { 1, 0 };
+	log_to_file();
+	load_balancing_members_init(&members, &(struct load_balancing_members_options){
+						      .host = &host,
+						      .config = &config,
+						      .method = &method,
+						      .resolver = "static" });
+	assert_true(load_balancing_members_set(&members, endpoints, 1, NULL));
+	for (int i = 0; i < 10; i++) {
+		list(&members, avoided);
+		list(&members, NULL);
+	}
+	load_balancing_members_stop(&members);
+	load_balancing_members_fini(&members);
+	assert_int_equal(logged(endpoint), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_member_that_is_avoided_again_and_again_gets_two_lines),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
