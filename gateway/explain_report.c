@@ -156,6 +156,12 @@ static void text_leaves(struct profiles *p, uint32_t *string, uint8_t *changed, 
 	l->seen[*string] = 1;
 }
 
+static void keys_leave(struct leaving *l, const struct profiles *p, struct list keys)
+{
+	for (uint32_t i = 0; i < keys.count; i++)
+		leaves(l, string_view(p, p->indices.at[keys.first + i]));
+}
+
 static void ids_leave(struct leaving *l, const struct profiles *p)
 {
 	l->site = SITE_PROFILE;
@@ -168,10 +174,10 @@ static void ids_leave(struct leaving *l, const struct profiles *p)
 		leaves(l, view_of("span_id"));
 	}
 	l->site = SITE_ENTITY;
-	for (uint32_t i = 0; i < p->entities.count; i++)
-		for (uint32_t k = 0; k < p->entities.at[i].id_keys.count; k++)
-			leaves(l,
-			       string_view(p, p->indices.at[p->entities.at[i].id_keys.first + k]));
+	for (uint32_t i = 0; i < p->entities.count; i++) {
+		keys_leave(l, p, p->entities.at[i].id_keys);
+		keys_leave(l, p, p->entities.at[i].description_keys);
+	}
 }
 
 void explain_report_leaves(struct explain_report *r, struct profiles *p)

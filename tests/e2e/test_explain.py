@@ -111,6 +111,14 @@ def test_each_field_has_its_rule_and_the_line_of_it(explain):
     assert all(v["count"] == 1 for v in pipeline["verdicts"])
 
 
+def test_all_keys_of_an_entity_are_named(explain):
+    m = body()
+    m.resource_profiles[0].resource.entity_refs.add(type="service", id_keys=["service.name"], description_keys=["k8s.pod.name"])
+    (pipeline,) = explain.json("-", stdin=m.SerializeToString())["pipelines"]
+    passing = {key for site, key, what in verdicts(pipeline) if site == "entity" and what == "passes"}
+    assert passing == {"service.name", "k8s.pod.name"}
+
+
 def test_the_text_says_the_same_and_no_value(explain):
     text = explain.run(explain.write("body", body().SerializeToString()))
     assert "in:  OTLP, " in text and "pipeline profiles\n" in text and "out: OTLP, " in text
