@@ -366,7 +366,7 @@ bool kafka_client_check(const struct kafka_client_config *c, struct error *err)
 	if (!c->brokers.count)
 		return error_set(err, ERROR_CONFIG, "brokers must be specified");
 	for (size_t i = 0; i < c->brokers.count; i++)
-		if (!port_of(c->brokers.at[i]) || strpbrk(c->brokers.at[i], ", /"))
+		if (!port_of(c->brokers.at[i]) || strpbrk(c->brokers.at[i], ", /@"))
 			return error_set(err, ERROR_CONFIG, "brokers[%zu]: must be host:port", i);
 	if (c->resolve_canonical)
 		return error_set(err, ERROR_CONFIG,
