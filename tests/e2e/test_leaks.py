@@ -12,6 +12,7 @@ say, metrics, replies. In logs, metrics and replies not even a permitted word ma
 That each protection is needed by this test is shown by mutations.py.
 """
 import base64
+import collections
 import contextlib
 import gzip
 import json
@@ -26,7 +27,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import canaries, h2, kafka, otlp, parca, peers, poison, profcheck
+from harness import canaries, finding, h2, kafka, otlp, parca, peers, poison, profcheck
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
 from harness.otlphttp import OtlpSink, json_reply
@@ -120,14 +121,14 @@ NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,t
 
 
 class Run:
-    """One program, all the senders, and what was seen: {place: bytes}."""
+    """One program, all the senders, and what was seen: {place: [bytes]}."""
 
     def __init__(self, build, directory, batched):
         self.seed = int(os.environ.get("LEAK_SEED") or random.SystemRandom().randrange(10 ** 9))
         self.c = canaries.Canaries(self.seed)
         self.c.ids = not batched
         self.directory = directory
-        self.seen, self.turn = {}, 0
+        self.pieces, self.turn = collections.defaultdict(list), 0
         self.certificates()
         tls = "{cert_file: server.pem, key_file: server.key, client_ca_file: ca.pem}"
         text = CONFIG.replace("TLS", tls).replace("LINK", "[]" if batched else "[trace_id, span_id]")
@@ -163,8 +164,10 @@ class Run:
         make_leaf(self.directory, "other", "stranger", "/CN=" + c.deny("name of a stranger"))
 
     def see(self, place, data):
-        data = data if isinstance(data, bytes) else str(data).encode()
-        self.seen[place] = self.seen.get(place, b"") + b"\n" + data
+        self.pieces[place].append(data if isinstance(data, bytes) else str(data).encode())
+
+    def seen(self, place):
+        return b"\n".join(self.pieces[place])
 
     def nasty(self, place):
         """A destination that repeats what it got, in all that it says."""
@@ -723,13 +726,14 @@ SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata 
 @pytest.mark.threads
 @pytest.mark.parametrize("place", [*DESTINATIONS, *SILENT])
 def test_nothing_denied_is_found(run, place):
-    found = run.c.found(run.seen[place])
-    assert not found, "LEAK_SEED=%d, %d kinds: %s" % (run.seed, len(found), dict(found.most_common(40)))
+    found = run.c.found(run.seen(place))
+    assert not found, "LEAK_SEED=%d, %d kinds: %s\n%s" % (
+        run.seed, len(found), dict(found.most_common(40)), "\n".join(finding.describe(run.c, place, run.pieces[place])))
 
 
 @pytest.mark.parametrize("place", FULL)
 def test_everything_permitted_arrives(run, place):
-    missing = run.c.missing(run.seen[place])
+    missing = run.c.missing(run.seen(place))
     assert not missing, "LEAK_SEED=%d: %s" % (run.seed, missing)
 
 
@@ -742,19 +746,19 @@ NO_PLACE = {"file/pprof": set(), **({"kafka/pprof": set()} if KAFKA else {}),
 @pytest.mark.parametrize("place", NO_PLACE)
 def test_what_pprof_has_a_field_for_arrives_there(run, place):
     for kind in ("function", "mapping file", "sample type", "period type", "pprof "):
-        assert set(run.c.missing(run.seen[place], kind)) <= NO_PLACE[place]
+        assert set(run.c.missing(run.seen(place), kind)) <= NO_PLACE[place]
 
 
 @pytest.mark.skipif(not KAFKA, reason="ThreadSanitizer does not know the threads of librdkafka")
 def test_names_of_topics_and_headers_are_searched(run):
     """What policy permits is there, so what it denies would have been found."""
-    assert canaries.occurrences(run.c.permitted, run.seen["names of topics"])
-    assert canaries.occurrences(run.c.permitted, run.seen["headers of Kafka"])
+    assert canaries.occurrences(run.c.permitted, run.seen("names of topics"))
+    assert canaries.occurrences(run.c.permitted, run.seen("headers of Kafka"))
 
 
 @pytest.mark.parametrize("place", SILENT)
 def test_no_text_of_a_sender_is_found_but_at_destinations(run, place):
-    assert not canaries.occurrences(run.c.permitted, run.seen[place])
+    assert not canaries.occurrences(run.c.permitted, run.seen(place))
 
 
 def test_what_leaves_is_in_order(run):
@@ -800,7 +804,8 @@ def test_what_redaction_denies_is_found_nowhere(build, tmp_path):
     for path in sorted((tmp_path / "out").iterdir()):
         data = path.read_bytes()
         found = c.found(data)
-        assert not found, "LEAK_SEED=%d, %s, %d kinds: %s" % (seed, path.name, len(found), dict(found.most_common(40)))
+        assert not found, "LEAK_SEED=%d, %s, %d kinds: %s\n%s" % (
+            seed, path.name, len(found), dict(found.most_common(40)), "\n".join(finding.describe(c, path.name, [data])))
         assert not c.missing(data), "LEAK_SEED=%d, %s: %s" % (seed, path.name, c.missing(data))
         assert b"redaction.redacted.count" in data
     for data in (metrics.encode(), g.log().encode()):

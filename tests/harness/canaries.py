@@ -14,6 +14,10 @@ import tempfile
 import zlib
 
 
+SHORT = "q"  # short denied words begin with it
+LETTERS = string.ascii_lowercase.replace(SHORT, "")
+
+
 class Canaries:
     """Denied and permitted words, each with what it stood for. The same for the same seed."""
 
@@ -24,11 +28,13 @@ class Canaries:
         self.refusing = False  # is all that is made now to be refused, so that nothing of it may arrive?
 
     def word(self, length=16):
-        return "".join(self.random.choices(string.ascii_lowercase, k=length))
+        return "".join(self.random.choices(LETTERS, k=length))
 
     def deny(self, kind, length=16):
-        """A word that nothing may show."""
-        return self.deny_text(kind, self.word(length))
+        """A word that nothing may show. Thousands of them have eight letters, and would stand by chance within a permitted
+        word in one of some hundred runs; so a short one begins with a letter that no other word has."""
+        word = self.word(length)
+        return self.deny_text(kind, word if length >= 16 else SHORT + word[1:])
 
     def deny_key(self, kind):
         """The same; but `explain` may show it."""
@@ -90,19 +96,25 @@ def views(data):
             yield base64.b64decode(run[start:][:(len(run) - start) // 4 * 4])
 
 
-def occurrences(words, data):
-    """Counter of the words in all views of the data, in capitals or not; grep knows how to search for thousands."""
+def matches(words, text):
+    """[(word, offset)] in the text, in capitals or not; grep knows how to search for thousands."""
     names = {word.lower(): word for word in words}
     with tempfile.TemporaryDirectory() as directory:
-        patterns, text = os.path.join(directory, "patterns"), os.path.join(directory, "text")
-        with open(patterns, "w") as file:
-            file.write("\n".join(words))
-        with open(text, "wb") as file:
-            file.write(b"\n".join(views(data)))
-        done = subprocess.run(["grep", "-aioF", "-f", patterns, text], capture_output=True,
+        patterns, file = os.path.join(directory, "patterns"), os.path.join(directory, "text")
+        with open(patterns, "w") as f:
+            f.write("\n".join(words))
+        with open(file, "wb") as f:
+            f.write(text)
+        done = subprocess.run(["grep", "-aiobF", "-f", patterns, file], capture_output=True,
                               env=dict(os.environ, LC_ALL="C"))
     assert done.returncode < 2, done.stderr
-    return collections.Counter(names[line.lower()] for line in done.stdout.decode().splitlines())
+    lines = (line.split(":", 1) for line in done.stdout.decode().splitlines())
+    return [(names[word.lower()], int(offset)) for offset, word in lines]
+
+
+def occurrences(words, data):
+    """Counter of the words in all views of the data."""
+    return collections.Counter(word for word, _ in matches(words, b"\n".join(views(data))))
 
 
 def varint(number):
