@@ -359,6 +359,14 @@ bool config_bind(const struct config_table *table, const struct node *node, cons
 	return ok;
 }
 
+bool config_lists(const struct strings *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->at[i], text))
+			return true;
+	return false;
+}
+
 static void release_items(const struct config_row *row, struct config_items *items)
 {
 	for (size_t i = 0; i < items->count; i++) {

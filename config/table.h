@@ -209,6 +209,9 @@ struct config_spot {
 	const char *path;        /* of the row */
 };
 
+/* Is the text one of the list, in the same case? */
+bool config_lists(const struct strings *list, const char *text);
+
 /* Visits all rows of a bound struct, sections that are there and their rows included. */
 void config_walk(const struct config_table *table, const void *config, const struct node *node,
 		 const char *path, void (*visit)(void *context, const struct config_spot *spot),

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http/http_internal.h"
 
-#include <string.h>
-
-static bool is_listed(const struct strings *names, const char *name)
-{
-	for (size_t i = 0; i < names->count; i++)
-		if (!strcmp(names->at[i], name))
-			return true;
-	return false;
-}
-
 /* The headers, then the query parameters that the configuration names. A malformed query has none;
  * the route rejects it later. */
 static void add_parameters(struct http_exchange *x, struct fields *out)
@@ -22,7 +12,7 @@ static void add_parameters(struct http_exchange *x, struct fields *out)
 	if (!http_exchange_query(x, &query, NULL))
 		return;
 	for (; query->name; query++)
-		if (is_listed(names, query->name))
+		if (config_lists(names, query->name))
 			fields_add(out, view_of(query->name), view_of(query->value), NULL);
 }
 

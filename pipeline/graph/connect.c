@@ -3,19 +3,9 @@
 
 #include "base/memory.h"
 
-#include <string.h>
-
 static const struct pipeline_config *config_of(const struct graph *g, uint32_t pipeline)
 {
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + pipeline;
-}
-
-static bool has_name(const struct strings *names, const char *id)
-{
-	size_t i = 0;
-	while (i < names->count && strcmp(names->at[i], id) != 0)
-		i++;
-	return i < names->count;
 }
 
 /* The pipelines of one route, each once; no names: all that are behind the connector. */
@@ -26,7 +16,7 @@ static struct connection_route build_route(struct graph *g, const struct declare
 								sizeof(struct pipeline *)) };
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		if (inventory_leads_to(&g->inventory, d, i) &&
-		    (!names->count || has_name(names, g->paths[i].id)))
+		    (!names->count || config_lists(names, g->paths[i].id)))
 			route.paths[route.count++] = &g->paths[i];
 	return route;
 }

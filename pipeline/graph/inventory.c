@@ -359,24 +359,17 @@ static void check_pipeline(const struct inventory *inventory, size_t index, cons
 		problems_add(problems, &why);
 }
 
-static bool is_named(const struct strings *names, const char *id)
-{
-	size_t i = 0;
-	while (i < names->count && strcmp(names->at[i], id) != 0)
-		i++;
-	return i < names->count;
-}
-
 bool inventory_uses(const struct inventory *inventory, const struct declared *d)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
 	enum component_kind kind = d->factory->kind;
-	bool used = kind == COMPONENT_EXTENSION && is_named(&inventory->service.extensions, d->id);
+	bool used =
+		kind == COMPONENT_EXTENSION && config_lists(&inventory->service.extensions, d->id);
 	for (size_t i = 0; i < pipelines->count && !used; i++)
-		used = (kind == COMPONENT_EXPORTER && is_named(&p[i].exporters, d->id)) ||
-		       (kind == COMPONENT_RECEIVER && is_named(&p[i].receivers, d->id)) ||
-		       (kind == COMPONENT_PROCESSOR && is_named(&p[i].processors, d->id));
+		used = (kind == COMPONENT_EXPORTER && config_lists(&p[i].exporters, d->id)) ||
+		       (kind == COMPONENT_RECEIVER && config_lists(&p[i].receivers, d->id)) ||
+		       (kind == COMPONENT_PROCESSOR && config_lists(&p[i].processors, d->id));
 	return used;
 }
 

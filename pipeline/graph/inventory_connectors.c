@@ -19,14 +19,6 @@ static size_t pipeline_count(const struct inventory *inventory)
 	return inventory->service.pipelines.count;
 }
 
-static bool is_named(const struct strings *names, const char *id)
-{
-	size_t i = 0;
-	while (i < names->count && strcmp(names->at[i], id) != 0)
-		i++;
-	return i < names->count;
-}
-
 static const struct node *place_of(const struct inventory *inventory, size_t pipeline)
 {
 	const struct node *service = node_get(inventory->root, "service");
@@ -36,13 +28,13 @@ static const struct node *place_of(const struct inventory *inventory, size_t pip
 bool inventory_leads_to(const struct inventory *inventory, const struct declared *connector,
 			size_t pipeline)
 {
-	return is_named(&pipeline_at(inventory, pipeline)->receivers, connector->id);
+	return config_lists(&pipeline_at(inventory, pipeline)->receivers, connector->id);
 }
 
 static bool comes_from(const struct inventory *inventory, const struct declared *connector,
 		       size_t pipeline)
 {
-	return is_named(&pipeline_at(inventory, pipeline)->exporters, connector->id);
+	return config_lists(&pipeline_at(inventory, pipeline)->exporters, connector->id);
 }
 
 /* The pipelines that have the connector on one side; empty: none. */

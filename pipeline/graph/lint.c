@@ -57,23 +57,15 @@ static const struct declared *processor_at(const struct inventory *inventory,
 	return inventory_find(inventory, COMPONENT_PROCESSOR, pipeline->processors.at[index]);
 }
 
-static bool is_named(const struct strings *names, const char *id)
-{
-	size_t i = 0;
-	while (i < names->count && strcmp(names->at[i], id) != 0)
-		i++;
-	return i < names->count;
-}
-
 /* Does a pipeline have this receiver or exporter? */
 static bool is_used(const struct inventory *inventory, const struct declared *d)
 {
 	bool used = false;
 	for (size_t i = 0; i < inventory->service.pipelines.count; i++) {
 		const struct pipeline_config *p = pipeline_at(inventory, i);
-		used |= is_named(d->factory->kind == COMPONENT_RECEIVER ? &p->receivers
-									: &p->exporters,
-				 d->id);
+		used |= config_lists(d->factory->kind == COMPONENT_RECEIVER ? &p->receivers
+									    : &p->exporters,
+				     d->id);
 	}
 	return used;
 }
@@ -99,7 +91,7 @@ static bool brings_policed(const struct inventory *inventory, const char *connec
 	if (!inventory_find(inventory, COMPONENT_CONNECTOR, connector))
 		return false;
 	for (size_t i = 0; i < inventory->service.pipelines.count; i++)
-		if (is_named(&pipeline_at(inventory, i)->exporters, connector) &&
+		if (config_lists(&pipeline_at(inventory, i)->exporters, connector) &&
 		    !has_policy(inventory, i))
 			return false;
 	return true;
@@ -475,7 +467,7 @@ uint32_t lint_inventory(const struct inventory *inventory,
 {
 	struct lint lint = { .inventory = inventory, .found = found, .context = context };
 	for (lint.check = lint_checks; lint.check->id; lint.check++)
-		if (!is_named(&inventory->service.silence, lint.check->id))
+		if (!config_lists(&inventory->service.silence, lint.check->id))
 			lint.check->look(&lint);
 	return lint.count;
 }

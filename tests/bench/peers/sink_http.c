@@ -19,7 +19,7 @@ enum { READ_BYTES = 1 << 20, EVENTS = 64 };
 
 struct link {
 	int fd;
-	bool continued;  /* the client has been told to send the body */
+	bool continued;  /* the client got 100 Continue */
 	struct bytes in; /* the current request, as far as it has come */
 };
 
