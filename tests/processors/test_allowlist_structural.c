@@ -1,30 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
-#include "tests/support/policy.h"
+#include "tests/processors/policy_fixture.h"
 
 extern const struct component_factory allowlist_processor;
 
-static struct policy policy;
-static struct profiles p;
-
 static void open_policy(const char *yaml)
 {
-	policy_must_open(&policy, &allowlist_processor, yaml);
-	tables_init(&p, NULL, 2);
-}
-
-static int close_policy(void **state)
-{
-	(void)state;
-	policy_close(&policy);
-	profiles_fini(&p);
-	return 0;
+	open_processor(&allowlist_processor, yaml);
 }
 
 /* The attributes of the profile format itself: which of them are kept without being listed, and

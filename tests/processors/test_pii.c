@@ -1,34 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
 #include "base/hash.h"
+#include "tests/processors/policy_fixture.h"
 #include "tests/processors/specimens.h"
-#include "tests/support/policy.h"
 
 extern const struct component_factory pii_processor;
 
 #define TEST(name) cmocka_unit_test_teardown(name, close_policy)
 
-static struct policy policy;
-static struct profiles p;
-
 static void open_policy(const char *yaml)
 {
-	policy_must_open(&policy, &pii_processor, yaml);
-	tables_init(&p, NULL, 2);
-}
-
-static int close_policy(void **state)
-{
-	(void)state;
-	policy_close(&policy);
-	profiles_fini(&p);
-	return 0;
+	open_processor(&pii_processor, yaml);
 }
 
 static void run(void)

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
-
 #include "processors/regex.h"
-#include "tests/support/policy.h"
+#include "tests/processors/policy_fixture.h"
 
 extern const struct component_factory redaction_processor;
 
@@ -16,21 +8,9 @@ extern const struct component_factory redaction_processor;
 #define REMOVED "otelcol_processor_redaction_removed_attributes"
 #define MASKED "otelcol_processor_redaction_masked_strings"
 
-static struct policy policy;
-static struct profiles p;
-
 static void open_policy(const char *yaml)
 {
-	policy_must_open(&policy, &redaction_processor, yaml);
-	tables_init(&p, NULL, 2);
-}
-
-static int close_policy(void **state)
-{
-	(void)state;
-	policy_close(&policy);
-	profiles_fini(&p);
-	return 0;
+	open_processor(&redaction_processor, yaml);
 }
 
 /* Opens the policy and runs it on a resource with one attribute. */
