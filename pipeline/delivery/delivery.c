@@ -9,43 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-
-/* Under the lock. Calls for each item in memory that waits or that a consumer has. */
-static void each_item(struct delivery *d, void (*use)(void *context, struct item *item),
-		      void *context)
-{
-	for (struct item *item = d->backlog.head; item; item = item->next)
-		use(context, item);
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		if (d->consumers[i].item)
-			use(context, d->consumers[i].item);
-	lanes_each(d, use, context);
-}
-
-/* A divided item may have no packet any more. Its children have what is left of it. */
-static void note_arrival(void *context, struct item *item)
-{
-	uint64_t *oldest = context, arrival = item->packet ? item->packet->oldest_arrival : 0;
-	if (arrival && arrival < *oldest)
-		*oldest = arrival;
-}
-
-static void refresh(void *context)
-{
-	struct delivery *d = context;
-	uint64_t now = clock_now(), oldest = now;
-	pthread_mutex_lock(&d->lock);
-	each_item(d, note_arrival, &oldest);
-	pthread_mutex_unlock(&d->lock);
-	metric_set(d->count.age, (int64_t)((now - oldest) / MS));
-	metric_set(d->count.held, backlog_bytes(&d->backlog));
-	if (d->lanes)
-		metric_set(d->count.circuit, lanes_circuit(d));
-	metric_set(d->count.usage, backlog_load(&d->backlog));
-	outage_refresh(&d->outage);
-}
-
 /* Samples that wait or are in flight, also on disk, and what became of others. */
 static void look(void *context, struct outage_view *view)
 {
@@ -57,6 +20,17 @@ static void look(void *context, struct outage_view *view)
 	view->queue_percent = backlog_load(&d->backlog) * 100 / BACKLOG_FULL;
 	view->dropped = d->dropped;
 	view->saved = d->saved;
+}
+
+void delivery_each_item(struct delivery *d, void (*use)(void *context, struct item *item),
+			void *context)
+{
+	for (struct item *item = d->backlog.head; item; item = item->next)
+		use(context, item);
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		if (d->consumers[i].item)
+			use(context, d->consumers[i].item);
+	lanes_each(d, use, context);
 }
 
 static void init_outage(struct delivery *d)
@@ -128,7 +102,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	durable_init(&d->durable, d, options->storage);
 	dead_letters_init(d);
 	delivery_set_share(d, options->max_bytes);
-	metrics_on_scrape(options->metrics, refresh, d);
+	metrics_on_scrape(options->metrics, delivery_metrics_refresh, d);
 	return d;
 }
 
@@ -533,7 +507,7 @@ void delivery_release_senders(struct delivery *d)
 {
 	struct packets packets = { 0 };
 	pthread_mutex_lock(&d->lock);
-	each_item(d, take_acks, &packets);
+	delivery_each_item(d, take_acks, &packets);
 	pthread_mutex_unlock(&d->lock);
 	for (uint32_t i = 0; i < packets.count; i++) {
 		packet_release_acks(packets.at[i], d->acks, ACK_FAILED);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery/delivery_metrics.h"
+#include "base/clock.h"
+#include "pipeline/delivery/on_disk.h"
+
+#define MS UINT64_C(1000000)
 
 static const struct metric sent_samples = { "otelcol_exporter_sent_profile_samples", METRIC_COUNTER,
 					    "{samples}", "Samples that the destination accepted." };
@@ -39,8 +42,8 @@ static const struct metric usage_ratio = {
 };
 static const struct metric oldest_age = {
 	"otelcol_exporter_oldest_packet_age_seconds", METRIC_GAUGE, "s",
-	"Age of the oldest packet in memory that the destination has not accepted yet, since it "
-	"arrived; 0: there is none.",
+	"Age of the oldest packet that the destination has not accepted yet, in memory or in the "
+	"queue on disk, since it arrived, also before a restart; 0: there is none.",
 	.decimals = 3
 };
 static const struct metric in_flight = { "otelcol_exporter_in_flight_requests", METRIC_GAUGE,
@@ -128,4 +131,28 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	metric_set(metrics_series(m, &queue_capacity, typed), capacity);
 	if (options->storage)
 		init_durable(c, options);
+}
+
+/* A divided item may have no packet any more. Its children have what is left of it. */
+static void note_arrival(void *context, struct item *item)
+{
+	uint64_t *oldest = context, arrival = item->packet ? item->packet->oldest_arrival : 0;
+	*oldest = arrival && arrival < *oldest ? arrival : *oldest;
+}
+
+void delivery_metrics_refresh(void *context)
+{
+	struct delivery *d = context;
+	uint64_t now = clock_now(), oldest = now;
+	pthread_mutex_lock(&d->lock);
+	delivery_each_item(d, note_arrival, &oldest);
+	uint64_t on_disk = on_disk_oldest(d);
+	pthread_mutex_unlock(&d->lock);
+	uint64_t age = now - (on_disk && on_disk < oldest ? on_disk : oldest);
+	metric_set(d->count.age, (int64_t)(age / MS));
+	metric_set(d->count.held, backlog_bytes(&d->backlog));
+	if (d->lanes)
+		metric_set(d->count.circuit, lanes_circuit(d));
+	metric_set(d->count.usage, backlog_load(&d->backlog));
+	outage_refresh(&d->outage);
 }

@@ -15,5 +15,7 @@ struct delivery_counters {
 /* capacity: of the queue, in units of its sizer. */
 void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options,
 			    int64_t capacity);
+/* Before a scrape. [any thread] */
+void delivery_metrics_refresh(void *delivery);
 
 #endif

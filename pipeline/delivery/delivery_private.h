@@ -115,6 +115,9 @@ bool delivery_discards(const struct delivery *d);
 bool delivery_sheds(const struct delivery *d);
 /* [any thread] Idle consumers take what waits. */
 void delivery_wake(struct delivery *d);
+/* Under the lock. All items in memory: those that wait, and those that are being delivered. */
+void delivery_each_item(struct delivery *d, void (*use)(void *context, struct item *item),
+			void *context);
 /* An item of the packet, which has no place yet. */
 struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book);
 /* [any thread] Samples of an item have come to an end. */

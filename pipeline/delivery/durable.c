@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "pipeline/budget.h"
 #include "pipeline/delivery/delivery_private.h"
+#include "pipeline/delivery/on_disk.h"
 #include "pipeline/delivery/record.h"
 
 #define REOPEN_NS UINT64_C(50000000)
@@ -66,79 +67,6 @@ static struct stored *stored_of(struct storage_entry *entry)
 	return (struct stored *)((char *)entry - offsetof(struct stored, entry));
 }
 
-/* ---- what is on disk only; all under the delivery's lock */
-
-static void drop_corrupt(struct delivery *d, struct book *book, int64_t samples)
-{
-	book->disk -= samples;
-	metric_add(d->count.failed, samples);
-	book_settle(book, LEDGER_CORRUPT, (uint64_t)samples);
-}
-
-/* When nothing is left, what was not counted by itself was in records that could not be read. */
-static void reconcile(struct delivery *d)
-{
-	struct durable *u = &d->durable;
-	if (u->records > 0 || u->loading)
-		return;
-	backlog_count(&d->backlog, -u->units);
-	u->records = u->units = 0;
-	for (struct book *book = d->books; book; book = book->next)
-		if (book->disk > 0)
-			drop_corrupt(d, book, book->disk);
-	metric_set(d->count.size, d->backlog.units);
-}
-
-static void add_to_disk(struct delivery *d, const struct item *item)
-{
-	d->durable.records++;
-	d->durable.units += item->units;
-	item->book->disk += (int64_t)item->left;
-}
-
-static int64_t units_of_totals(const struct delivery *d, const struct storage_totals *t)
-{
-	return d->backlog.sizer == SIZER_ITEMS   ? t->samples
-	       : d->backlog.sizer == SIZER_BYTES ? t->bytes
-						 : t->records;
-}
-
-/* What an earlier exporter of this ID has left in the queue is queued already. */
-static void restore_account(struct delivery *d, struct storage_account *a)
-{
-	int64_t samples = a->committed.samples > 0 ? a->committed.samples : 0;
-	int64_t left = storage_queue_take(d->durable.storage, a);
-	if (!samples && !left)
-		return;
-	struct book *book = book_of_account(&d->books, d->options.ledger, d->options.id, a->name);
-	book_inherit(book, (uint64_t)left);
-	if (samples >= left)
-		book_restore(book, (uint64_t)(samples - left));
-	book->disk += samples >= left ? samples : left;
-	if (samples < left)
-		drop_corrupt(d, book, left - samples);
-}
-
-/* The records that are there at the start. */
-static void restore(struct delivery *d, struct storage_account *accounts, uint64_t records)
-{
-	struct durable *u = &d->durable;
-	int64_t units = d->backlog.sizer == SIZER_REQUESTS ? (int64_t)records : 0, samples = 0;
-	for (struct storage_account *a = accounts; a; a = a->next) {
-		restore_account(d, a);
-		samples += a->committed.samples;
-		units += d->backlog.sizer == SIZER_REQUESTS ? 0 : units_of_totals(d, &a->committed);
-	}
-	if (!records)
-		return;
-	u->records += (int64_t)records;
-	u->units += units;
-	backlog_count(&d->backlog, units);
-	metric_set(d->count.size, d->backlog.units);
-	log_info(d->options.log, "The queue on disk has data",
-		 log_number("requests", (int64_t)records), log_number("items", samples));
-}
-
 /* ---- the storage's calls */
 
 static void wake(void *argument)
@@ -153,9 +81,10 @@ static void attached(void *context, struct storage_queue *queue, uint64_t record
 	struct durable *u = &d->durable;
 	pthread_mutex_lock(&d->lock);
 	u->records = 0;
-	reconcile(d);
-	restore(d, storage_queue_accounts(queue), records);
+	on_disk_reconcile(d);
+	on_disk_restore(d, storage_queue_accounts(queue), records);
 	pthread_mutex_unlock(&d->lock);
+	on_disk_look(d);
 	if (u->open)
 		delivery_wake(d);
 }
@@ -180,7 +109,7 @@ static void lose_record(struct delivery *d, struct stored *stored)
 static void unload(struct delivery *d, struct item *item)
 {
 	release_item(item->stored);
-	add_to_disk(d, item);
+	on_disk_add(d, item);
 	backlog_unload(&d->backlog, item);
 	packet_unref(&item->packet);
 }
@@ -277,6 +206,7 @@ bool durable_start(struct delivery *d, struct error *err)
 	u->queue = storage_queue_open(u->storage, d->options.id, &owner, err);
 	if (u->queue) {
 		u->open = true;
+		on_disk_look(d);
 		/* Not before the program is ready: what is loaded is not part of its baseline. */
 		loop_post(d->options.loop, wake, d);
 		return true;
@@ -300,7 +230,8 @@ void durable_end(struct delivery *d)
 bool durable_leaves(struct delivery *d)
 {
 	struct durable *u = &d->durable;
-	if (u->leaving || u->held || u->spilling || u->loading || !storage_queue_settled(u->queue))
+	if (u->leaving || u->held || u->spilling || u->loading || u->looking ||
+	    !storage_queue_settled(u->queue))
 		return false;
 	u->leaving = true;
 	return true;
@@ -392,7 +323,8 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 	}
 	if (first)
 		u->reader.first = stored->entry.sequence;
-	u->spilling += item->spilled;
+	if (item->spilled)
+		on_disk_spill(d, item);
 	hold_item(u, stored, item);
 	return true;
 }
@@ -506,7 +438,7 @@ static void set_apart(struct delivery *d, const struct reading *r)
 	d->durable.records--;
 	struct stored *stored = stored_record(d, r);
 	if (stored->book)
-		drop_corrupt(d, stored->book, (int64_t)r->samples);
+		on_disk_lose(d, stored->book, (int64_t)r->samples);
 	if (d->backlog.sizer == SIZER_REQUESTS) {
 		d->durable.units--;
 		backlog_count(&d->backlog, -1);
@@ -533,11 +465,9 @@ static void take_item(struct delivery *d, struct sending *s, struct reading *r)
 		packet_charge_to(r->packet, budget_charge, d->options.budget);
 	pthread_mutex_lock(&d->lock);
 	struct item *item = loaded_item(d, r);
-	item->book->disk -= (int64_t)item->left;
-	u->records--;
-	u->units -= item->units;
+	on_disk_take(d, item);
 	u->loading--;
-	reconcile(d);
+	on_disk_reconcile(d);
 	backlog_attach(&d->backlog, item);
 	s->item = item;
 	s->expected = plan_expected(&d->plan, item->packet);
@@ -554,7 +484,7 @@ static void give_up(struct delivery *d, struct sending *s, bool none)
 	pthread_mutex_lock(&d->lock);
 	u->records = none && !u->spilling ? 0 : u->records;
 	u->loading--;
-	reconcile(d);
+	on_disk_reconcile(d);
 	s->next = d->idle;
 	d->idle = s;
 	d->busy--;

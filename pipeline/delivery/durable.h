@@ -37,6 +37,8 @@ struct durable {
 	_Atomic int64_t records, units; /* on disk only */
 	_Atomic uint32_t loading;       /* consumers that read a record */
 	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
+	uint64_t oldest;                /* on disk only, clock_now; 0: none, or not known */
+	bool unseen, looking;           /* it is not known, and a thread reads it (on_disk.h) */
 	struct stored *held;            /* records of items that are in memory */
 	bool leaving;                   /* the queue is being closed */
 	_Atomic bool ending, open;

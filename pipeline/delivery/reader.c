@@ -132,6 +132,19 @@ enum storage_read reader_next(struct reader *reader, struct storage_queue *queue
 	return result;
 }
 
+static void use_arrival(void *context, uint64_t sequence, struct view data)
+{
+	(void)sequence;
+	*(uint64_t *)context = record_arrival(data);
+}
+
+uint64_t reader_oldest(const struct reader *reader, struct storage_queue *queue)
+{
+	uint64_t arrival = 0;
+	storage_read(queue, reader->first, use_arrival, &arrival);
+	return arrival;
+}
+
 void reader_removed(struct reader *reader, uint64_t sequence)
 {
 	pthread_mutex_lock(&reader->lock);

@@ -45,6 +45,9 @@ void reader_fini(struct reader *reader);
 
 enum storage_read reader_next(struct reader *reader, struct storage_queue *queue,
 			      struct reading *reading);
+/* When the first record that is to be read has arrived (clock_now); 0: there is none, or it cannot
+ * be read. */
+uint64_t reader_oldest(const struct reader *reader, struct storage_queue *queue);
 /* A record that was read is not in the queue any more. */
 void reader_removed(struct reader *reader, uint64_t sequence);
 

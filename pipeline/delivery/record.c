@@ -369,6 +369,12 @@ static uint64_t arrival_of(uint64_t arrival)
 	return age < now ? now - age : 1;
 }
 
+uint64_t record_arrival(struct view data)
+{
+	return check_head(data) == RECORD_SOUND ? arrival_of(number_at(data.at + AT_ARRIVAL, 8))
+						: 0;
+}
+
 struct packet *record_packet(const struct record *record)
 {
 	const uint8_t *head = record->head.at;

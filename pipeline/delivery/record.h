@@ -62,6 +62,8 @@ bool record_encode(struct packet *packet, const char *pipeline, enum record_acco
 /* Checks the whole record, also its content. The views are those of `data`. After RECORD_CORRUPT
  * because of the body, pipeline, tenant and samples are set; otherwise they are empty. */
 enum record_fault record_check(struct view data, struct record *record);
+/* When it arrived (clock_now), from the head alone; 0: the head is not sound. */
+uint64_t record_arrival(struct view data);
 /* The packet of a sound record: one reference. Contributions have no acks. */
 struct packet *record_packet(const struct record *record);
 

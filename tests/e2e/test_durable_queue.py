@@ -290,6 +290,29 @@ def test_what_is_on_disk_is_sent_in_the_configured_order(build, sink, tmp_path, 
         assert sum(new) / len(new) < len(rest) / 2, sent
 
 
+def oldest(g):
+    [age] = [value for (name, _), value in g.metrics().items() if name == "otelcol_exporter_oldest_packet_age_seconds"]
+    return age
+
+
+@pytest.mark.threads
+def test_the_age_of_the_oldest_packet_includes_the_disk_and_the_time_before_a_restart(build, sink, tmp_path):
+    """Newest first, the oldest one is not in memory."""
+    keys = ("num_consumers: 4", "num_consumers: 1, order: newest")
+    with gateway(build, sink, tmp_path, keys=keys) as g:
+        send(g, range(3))
+        g.until(lambda: g.total("otelcol_exporter_retries"))
+        before = oldest(g)
+        g.stop(signal.SIGKILL)
+    with gateway(build, sink, tmp_path, keys=keys) as g:
+        g.until(lambda: oldest(g) > before)
+        send(g, range(3, 6))
+        assert oldest(g) > before
+        sink.start()
+        g.until(lambda: settled(g))
+        g.until(lambda: oldest(g) == 0)
+
+
 @pytest.mark.threads
 @pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
 def test_what_was_spilled_is_newer_than_what_waits_in_memory(build, sink, tmp_path):

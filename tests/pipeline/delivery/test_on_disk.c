@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/pipeline/delivery/durable_fixture.h"
+
+#include "base/clock.h"
+
+#define AGE "otelcol_exporter_oldest_packet_age_seconds{exporter=\"fake\"} "
+
+static void enqueue_kilobyte(struct fixture *f, uint64_t arrival)
+{
+	struct packet *packet = packet_new(1000, 0);
+	packet->otlp.len = 1000;
+	packet->samples = 1;
+	packet->oldest_arrival = arrival;
+	for (int k = 0; k < 5000 && delivery_room(f->delivery, packet) != ROOM_SOME; k++)
+		usleep(1000);
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
+	packet_unref(&packet);
+}
+
+struct reaching {
+	struct fixture *f;
+	struct loop_timer *timer;
+	const char *metric;
+	int64_t value;
+};
+
+static void look_again(void *argument)
+{
+	struct reaching *r = argument;
+	if (read_metric(r->f, r->metric) >= r->value)
+		loop_stop(r->f->loop);
+	else
+		loop_timer_start(r->timer, 1000000);
+}
+
+static void run_until_it_reaches(struct fixture *f, const char *metric, int64_t value)
+{
+	struct reaching r = { f, NULL, metric, value };
+	r.timer = loop_timer_new(f->loop, look_again, &r);
+	loop_timer_start(r.timer, 1000000);
+	loop_run(f->loop);
+	loop_timer_unref(&r.timer);
+}
+
+/* The oldest packet is the first one that is not in memory, and the next oldest one is the first
+ * record, which the second delivery finds. Newest first, they are loaded last. */
+static void the_age_of_what_is_on_disk_continues_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t age = clock_now() / 2;
+	int64_t seconds = (int64_t)(age / 1000000000);
+	int count = 3;
+	f->max_bytes = 30000;
+	f->config.sending_queue.num_consumers = 1;
+	f->config.sending_queue.order.index = ORDER_NEWEST;
+	fail_all(f);
+	start(f);
+	assert_int_equal(read_metric(f, AGE), 0);
+	for (; !durable_spills(f->delivery); count++)
+		enqueue_kilobyte(f, clock_now() - (count == 3 ? age / 2 : 0));
+	enqueue_kilobyte(f, clock_now() - age);
+	for (int i = 0; i < 2; i++)
+		enqueue_kilobyte(f, clock_now());
+	assert_true(read_metric(f, AGE) >= seconds);
+	run_until_sends(f, 2);
+	assert_int_equal(read_metric(f, AGE), 0); /* the delivery has ended */
+	succeed(f);
+	restart(f);
+	delivery_set_kill(f->delivery, DELIVERY_HOLDS); /* nothing is loaded */
+	run_until_it_reaches(f, AGE, seconds / 2);
+	delivery_set_kill(f->delivery, DELIVERY_ALIVE);
+	run_until_it_reaches(f, OUT, count);
+	drain(f);
+	loop_run(f->loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DURABLE(the_age_of_what_is_on_disk_continues_after_a_restart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
