@@ -165,7 +165,12 @@ static void on_report(void *argument, struct kafka_result result)
 	struct flight flight = *(struct flight *)argument;
 	memory_free(argument);
 	packet_unref(&flight.packet);
-	fail(flight.sending, outcomes[result.outcome], result.reason);
+	sending_done(flight.sending,
+		     &(struct send_result){ .outcome = outcomes[result.outcome],
+					    .retry_after_ms = -1,
+					    .reason = result.reason,
+					    .cause = result.cause,
+					    .kafka_status = result.code > 0 ? result.code : 0 });
 }
 
 static void hand_over(struct kafka *self, const struct kafka_message *message,
@@ -318,8 +323,10 @@ static const char manual[] =
 	"receiver `kafka` with `deduplicate` drops the second.\n\n"
 	"Errors that Kafka's protocol calls retriable are retried, and so are lost connections, "
 	"rejected credentials and missing topics. Missing permissions for a topic, invalid topics "
-	"and records that a broker rejects drop the data. The log has the names of errors, and "
-	"never a broker's text.\n\n"
+	"and records that a broker rejects drop the data. The Kafka client repeats requests that "
+	"were answered so, for three quarters of `timeout`, and then the answer counts: the log "
+	"and `otelcol_exporter_last_error` have its `cause`, `kafka_status` is its number, and "
+	"nothing repeats a broker's text.\n\n"
 	"The queue is the exporter's own `sending_queue`. The Kafka client holds only what is in "
 	"flight: at most one message for each of `num_consumers`.\n\n"
 	"Senders that choose metadata, a tenant or a resource attribute can choose the topic, if "

@@ -3,11 +3,11 @@
 #define NET_CAUSE_H
 
 /*
- * Why a destination did not answer: a closed set, with words of ours. What a peer or a library
- * writes is only compared with patterns, and never repeated.
+ * Why a destination did not answer, or did not take what it was sent: a closed set, with words of
+ * ours. What a peer or a library writes is only compared with patterns, and never repeated.
  */
 enum cause_kind {
-	CAUSE_NONE, /* it has answered, or the cause is not known */
+	CAUSE_NONE, /* the status of the answer says it, or the cause is not known */
 	/* resolve */
 	CAUSE_UNRESOLVED,
 	/* connect */
@@ -23,6 +23,7 @@ enum cause_kind {
 	CAUSE_TLS_REJECTED, /* for that, or because there is no client certificate (TLS 1.2) */
 	CAUSE_TLS_NO_HTTP2,
 	CAUSE_TLS_CLIENT_CERTIFICATE,
+	CAUSE_TLS_CLOSED,
 	CAUSE_TLS_FAILED,
 	/* tls_verify: of the server's certificate */
 	CAUSE_EXPIRED,
@@ -31,6 +32,9 @@ enum cause_kind {
 	CAUSE_NAME_MISMATCH,
 	CAUSE_REVOKED,
 	CAUSE_CERTIFICATE,
+	/* authenticate */
+	CAUSE_SASL_MECHANISM,
+	CAUSE_SASL_REJECTED,
 	/* exchange */
 	CAUSE_HTTP1,
 	CAUSE_NOT_GRPC,
@@ -39,6 +43,21 @@ enum cause_kind {
 	CAUSE_CLOSED,
 	CAUSE_NO_RESPONSE,
 	CAUSE_INCOMPLETE,
+	/* broker: what one of Kafka answers */
+	CAUSE_TOPIC_MISSING,
+	CAUSE_TOPIC_INVALID,
+	CAUSE_TOPIC_DENIED,
+	CAUSE_GROUP_DENIED,
+	CAUSE_CLUSTER_DENIED,
+	CAUSE_MESSAGE_SIZE,
+	CAUSE_RECORD_REJECTED,
+	CAUSE_NOT_SUPPORTED,
+	CAUSE_REPLICAS,
+	CAUSE_NO_LEADER,
+	CAUSE_NO_COORDINATOR,
+	CAUSE_BROKER_DISK,
+	CAUSE_BROKER_QUOTA,
+	CAUSE_SESSION_ENDED,
 	CAUSE_KINDS
 };
 

@@ -141,7 +141,7 @@ struct send_result {
 	const char *reason;
 	/* of a failure, for the log; 0: none */
 	struct cause cause;
-	int http_status, grpc_status;
+	int http_status, grpc_status, kafka_status;
 };
 
 void sending_done(struct sending *sending, const struct send_result *result);

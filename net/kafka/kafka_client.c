@@ -2,11 +2,14 @@
 #include "net/kafka/kafka_client.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "net/tls/tls_failure.h"
 
 /* github.com/confluentinc/librdkafka/pull/4895: before this version, the final message of SCRAM
  * repeats the client's nonce. Kafka 4.0 and later reject that. */
@@ -16,141 +19,158 @@
 
 /* ---- codes ---- */
 
-#define RETRY(code, word) \
+#define RETRY(code, word, kind) \
 	{ \
-		RD_KAFKA_RESP_ERR_##code, \
-		{ \
-			KAFKA_RETRY, word \
-		} \
+		RD_KAFKA_RESP_ERR_##code, KAFKA_RETRY, word, CAUSE_##kind \
 	}
-#define PERMANENT(code, word) \
+#define PERMANENT(code, word, kind) \
 	{ \
-		RD_KAFKA_RESP_ERR_##code, \
-		{ \
-			KAFKA_PERMANENT, word \
-		} \
+		RD_KAFKA_RESP_ERR_##code, KAFKA_PERMANENT, word, CAUSE_##kind \
 	}
 #define TOO_LARGE(code) \
 	{ \
-		RD_KAFKA_RESP_ERR_##code, \
-		{ \
-			KAFKA_TOO_LARGE, "too_large" \
-		} \
+		RD_KAFKA_RESP_ERR_##code, KAFKA_TOO_LARGE, "too_large", CAUSE_MESSAGE_SIZE \
 	}
 
 static const struct meaning {
 	rd_kafka_resp_err_t code;
-	struct kafka_result result;
+	enum kafka_outcome outcome;
+	const char *reason;
+	enum cause_kind cause;
 } meanings[] = {
-	{ RD_KAFKA_RESP_ERR_NO_ERROR, { KAFKA_OK, "ok" } },
+	{ RD_KAFKA_RESP_ERR_NO_ERROR, KAFKA_OK, "ok", CAUSE_NONE },
 	TOO_LARGE(MSG_SIZE_TOO_LARGE),
 	TOO_LARGE(RECORD_LIST_TOO_LARGE),
 	/* of the client */
-	RETRY(_MSG_TIMED_OUT, "timeout"),
-	RETRY(_TIMED_OUT, "timeout"),
-	RETRY(_TIMED_OUT_QUEUE, "timeout"),
-	RETRY(_TRANSPORT, "unavailable"),
-	RETRY(_ALL_BROKERS_DOWN, "unavailable"),
-	RETRY(_RESOLVE, "unresolved"),
-	RETRY(_SSL, "tls"),
-	RETRY(_AUTHENTICATION, "unauthenticated"),
-	RETRY(_QUEUE_FULL, "queue_full"),
-	RETRY(_PURGE_QUEUE, "cancelled"),
-	RETRY(_PURGE_INFLIGHT, "cancelled"),
-	RETRY(_DESTROY, "stopped"),
-	RETRY(_FATAL, "producer_fenced"),
-	RETRY(_UNKNOWN_TOPIC, "unknown_topic"),
-	RETRY(_UNKNOWN_PARTITION, "unknown_topic"),
-	RETRY(_RETRY, "unavailable"),
+	RETRY(_MSG_TIMED_OUT, "timeout", NO_RESPONSE),
+	RETRY(_TIMED_OUT, "timeout", NO_RESPONSE),
+	RETRY(_TIMED_OUT_QUEUE, "timeout", NO_RESPONSE),
+	RETRY(_TRANSPORT, "unavailable", NO_CONNECTION),
+	RETRY(_ALL_BROKERS_DOWN, "unavailable", NO_CONNECTION),
+	RETRY(_RESOLVE, "unresolved", UNRESOLVED),
+	RETRY(_SSL, "tls", TLS_FAILED),
+	RETRY(_AUTHENTICATION, "unauthenticated", SASL_REJECTED),
+	RETRY(_QUEUE_FULL, "queue_full", NONE),
+	RETRY(_PURGE_QUEUE, "cancelled", NONE),
+	RETRY(_PURGE_INFLIGHT, "cancelled", NONE),
+	RETRY(_DESTROY, "stopped", NONE),
+	RETRY(_FATAL, "producer_fenced", SESSION_ENDED),
+	RETRY(_UNKNOWN_TOPIC, "unknown_topic", TOPIC_MISSING),
+	RETRY(_UNKNOWN_PARTITION, "unknown_topic", TOPIC_MISSING),
+	RETRY(_RETRY, "unavailable", NONE),
 	/* of the broker: retriable by the protocol */
-	RETRY(INVALID_MSG, "corrupt"),
-	RETRY(UNKNOWN_TOPIC_OR_PART, "unknown_topic"),
-	RETRY(LEADER_NOT_AVAILABLE, "unavailable"),
-	RETRY(NOT_LEADER_FOR_PARTITION, "unavailable"),
-	RETRY(REQUEST_TIMED_OUT, "timeout"),
-	RETRY(BROKER_NOT_AVAILABLE, "unavailable"),
-	RETRY(REPLICA_NOT_AVAILABLE, "unavailable"),
-	RETRY(NETWORK_EXCEPTION, "unavailable"),
-	RETRY(COORDINATOR_LOAD_IN_PROGRESS, "unavailable"),
-	RETRY(COORDINATOR_NOT_AVAILABLE, "unavailable"),
-	RETRY(NOT_COORDINATOR, "unavailable"),
-	RETRY(NOT_ENOUGH_REPLICAS, "not_enough_replicas"),
-	RETRY(NOT_ENOUGH_REPLICAS_AFTER_APPEND, "not_enough_replicas"),
-	RETRY(NOT_CONTROLLER, "unavailable"),
-	RETRY(KAFKA_STORAGE_ERROR, "disk"),
-	RETRY(FENCED_LEADER_EPOCH, "unavailable"),
-	RETRY(UNKNOWN_LEADER_EPOCH, "unavailable"),
-	RETRY(THROTTLING_QUOTA_EXCEEDED, "resource_exhausted"),
+	RETRY(INVALID_MSG, "corrupt", NONE),
+	RETRY(UNKNOWN_TOPIC_OR_PART, "unknown_topic", TOPIC_MISSING),
+	RETRY(LEADER_NOT_AVAILABLE, "unavailable", NO_LEADER),
+	RETRY(NOT_LEADER_FOR_PARTITION, "unavailable", NO_LEADER),
+	RETRY(REQUEST_TIMED_OUT, "timeout", REPLICAS),
+	RETRY(BROKER_NOT_AVAILABLE, "unavailable", NO_LEADER),
+	RETRY(REPLICA_NOT_AVAILABLE, "unavailable", NO_LEADER),
+	RETRY(NETWORK_EXCEPTION, "unavailable", NONE),
+	RETRY(COORDINATOR_LOAD_IN_PROGRESS, "unavailable", NO_COORDINATOR),
+	RETRY(COORDINATOR_NOT_AVAILABLE, "unavailable", NO_COORDINATOR),
+	RETRY(NOT_COORDINATOR, "unavailable", NO_COORDINATOR),
+	RETRY(NOT_ENOUGH_REPLICAS, "not_enough_replicas", REPLICAS),
+	RETRY(NOT_ENOUGH_REPLICAS_AFTER_APPEND, "not_enough_replicas", REPLICAS),
+	RETRY(NOT_CONTROLLER, "unavailable", NONE),
+	RETRY(KAFKA_STORAGE_ERROR, "disk", BROKER_DISK),
+	RETRY(FENCED_LEADER_EPOCH, "unavailable", NO_LEADER),
+	RETRY(UNKNOWN_LEADER_EPOCH, "unavailable", NO_LEADER),
+	RETRY(THROTTLING_QUOTA_EXCEEDED, "resource_exhausted", BROKER_QUOTA),
 	/* a new session of the idempotent producer begins */
-	RETRY(OUT_OF_ORDER_SEQUENCE_NUMBER, "producer_fenced"),
-	RETRY(UNKNOWN_PRODUCER_ID, "producer_fenced"),
-	RETRY(INVALID_PRODUCER_EPOCH, "producer_fenced"),
+	RETRY(OUT_OF_ORDER_SEQUENCE_NUMBER, "producer_fenced", SESSION_ENDED),
+	RETRY(UNKNOWN_PRODUCER_ID, "producer_fenced", SESSION_ENDED),
+	RETRY(INVALID_PRODUCER_EPOCH, "producer_fenced", SESSION_ENDED),
 	/* of the broker: the same message will never be accepted */
-	PERMANENT(TOPIC_AUTHORIZATION_FAILED, "permission_denied"),
-	PERMANENT(CLUSTER_AUTHORIZATION_FAILED, "permission_denied"),
-	PERMANENT(GROUP_AUTHORIZATION_FAILED, "permission_denied"),
-	PERMANENT(TOPIC_EXCEPTION, "invalid_topic"),
-	PERMANENT(POLICY_VIOLATION, "invalid"),
-	PERMANENT(INVALID_RECORD, "invalid"),
-	PERMANENT(INVALID_TIMESTAMP, "invalid"),
-	PERMANENT(UNSUPPORTED_COMPRESSION_TYPE, "unsupported"),
-	PERMANENT(UNSUPPORTED_FOR_MESSAGE_FORMAT, "unsupported"),
-	PERMANENT(UNSUPPORTED_VERSION, "unsupported"),
+	PERMANENT(TOPIC_AUTHORIZATION_FAILED, "permission_denied", TOPIC_DENIED),
+	PERMANENT(CLUSTER_AUTHORIZATION_FAILED, "permission_denied", CLUSTER_DENIED),
+	PERMANENT(GROUP_AUTHORIZATION_FAILED, "permission_denied", GROUP_DENIED),
+	PERMANENT(TOPIC_EXCEPTION, "invalid_topic", TOPIC_INVALID),
+	PERMANENT(POLICY_VIOLATION, "invalid", RECORD_REJECTED),
+	PERMANENT(INVALID_RECORD, "invalid", RECORD_REJECTED),
+	PERMANENT(INVALID_TIMESTAMP, "invalid", RECORD_REJECTED),
+	PERMANENT(UNSUPPORTED_COMPRESSION_TYPE, "unsupported", NOT_SUPPORTED),
+	PERMANENT(UNSUPPORTED_FOR_MESSAGE_FORMAT, "unsupported", NOT_SUPPORTED),
+	PERMANENT(UNSUPPORTED_VERSION, "unsupported", NOT_SUPPORTED),
 };
 
 struct kafka_result kafka_judge(int code)
 {
-	for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+	static const struct meaning unknown = { 0, KAFKA_PERMANENT, "refused", CAUSE_NONE };
+	const struct meaning *m = &unknown;
+	for (size_t i = 0; i < sizeof meanings / sizeof *meanings && m == &unknown; i++)
 		if ((int)meanings[i].code == code)
-			return meanings[i].result;
-	return (struct kafka_result){ KAFKA_PERMANENT, "refused" };
+			m = &meanings[i];
+	return (struct kafka_result){ m->outcome, m->reason, code, { m->cause, 0 } };
 }
 
-/* The first row applies whose code is this one and whose phrase is in librdkafka's text. Rows
- * with `any` apply to any code, and their own code replaces it: librdkafka reports the same failure
- * of a handshake sometimes as _SSL and sometimes as _TRANSPORT. */
-static const struct cause {
+/* ---- causes ---- */
+
+#define ALERT "SSL alert number "
+
+/* The first row counts whose code is this one and whose phrase is in librdkafka's text. Those of
+ * TLS apply to any code of a connection: librdkafka reports the same failure of a handshake
+ * sometimes as _SSL and sometimes as _TRANSPORT. */
+static const struct phrase {
 	rd_kafka_resp_err_t code;
-	bool any;
-	const char *phrase, *cause;
-} causes[] = {
-	{ RD_KAFKA_RESP_ERR__AUTHENTICATION, false, "mechanism handshake failed",
-	  "the broker does not offer auth::sasl::mechanism" },
-	{ RD_KAFKA_RESP_ERR__AUTHENTICATION, false, "",
-	  "the broker rejected the user or the password of auth::sasl" },
-	{ RD_KAFKA_RESP_ERR__SSL, true, "certificate verify failed",
-	  "the broker's certificate is not signed by a CA of tls::ca_file, or is not valid for the "
-	  "broker's name" },
-	{ RD_KAFKA_RESP_ERR__SSL, true, "PLAINTEXT broker listener",
-	  "the broker does not speak TLS at this port" },
-	{ RD_KAFKA_RESP_ERR__SSL, true, "wrong version number",
-	  "the broker does not speak TLS at this port" },
-	{ RD_KAFKA_RESP_ERR__TRANSPORT, false, "SSL listener",
-	  "the broker closed the connection; it may require TLS at this port" },
-	{ RD_KAFKA_RESP_ERR__SSL, true, "SSL alert number",
-	  "the broker ended the TLS handshake; it may require another client certificate" },
-	{ RD_KAFKA_RESP_ERR__SSL, true, "in state SSL_HANDSHAKE",
-	  "the broker closed the connection in the TLS handshake; it may not speak TLS at this "
-	  "port" },
-	{ RD_KAFKA_RESP_ERR__SSL, false, "", "the TLS handshake failed" },
-	{ RD_KAFKA_RESP_ERR__RESOLVE, false, "", "the name of a broker has no address" },
-	{ RD_KAFKA_RESP_ERR__TRANSPORT, false, "", "a connection to a broker failed" },
-	{ RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, false, "", "no broker can be reached" },
-	{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, false, "",
-	  "the user may not use the topic" },
-	{ RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, false, "",
-	  "the user may not use group_id" },
+	const char *text;
+	struct cause cause;
+} phrases[] = {
+	{ RD_KAFKA_RESP_ERR__AUTHENTICATION,
+	  "mechanism handshake failed",
+	  { CAUSE_SASL_MECHANISM, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "certificate verify failed", { CAUSE_CERTIFICATE, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "wrong version number", { CAUSE_NOT_TLS, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "http request", { CAUSE_NOT_TLS, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "packet length too long", { CAUSE_NOT_TLS, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "unsupported protocol", { CAUSE_TLS_VERSION, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, ALERT, { CAUSE_TLS_FAILED, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "timed out in state SSL_HANDSHAKE", { CAUSE_TLS_TIMEOUT, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "PLAINTEXT broker listener", { CAUSE_TLS_CLOSED, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "in state SSL_HANDSHAKE", { CAUSE_TLS_CLOSED, 0 } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "Connection refused", { CAUSE_REFUSED, ECONNREFUSED } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "Connection reset by peer", { CAUSE_RESET, ECONNRESET } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "Broken pipe", { CAUSE_RESET, EPIPE } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT,
+	  "Connection timed out",
+	  { CAUSE_CONNECT_TIMEOUT, ETIMEDOUT } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "No route to host", { CAUSE_UNREACHABLE, EHOSTUNREACH } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT,
+	  "Network is unreachable",
+	  { CAUSE_UNREACHABLE, ENETUNREACH } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT,
+	  "timed out in state CONNECT",
+	  { CAUSE_CONNECT_TIMEOUT, 0 } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "imed out", { CAUSE_NO_RESPONSE, 0 } },
+	{ RD_KAFKA_RESP_ERR__TRANSPORT, "isconnected", { CAUSE_CLOSED, 0 } },
 };
 
-const char *kafka_explain(int *code, const char *text)
+static bool applies(const struct phrase *p, int code, const char *text)
 {
-	for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
-		if ((causes[i].any || (int)causes[i].code == *code) &&
-		    strstr(text ? text : "", causes[i].phrase)) {
-			*code = causes[i].code;
-			return causes[i].cause;
-		}
-	return rd_kafka_err2str((rd_kafka_resp_err_t)*code);
+	bool of_tls = p->code == RD_KAFKA_RESP_ERR__SSL && code == RD_KAFKA_RESP_ERR__TRANSPORT;
+	return ((int)p->code == code || of_tls) && strstr(text, p->text);
+}
+
+static enum cause_kind cause_of_alert(const char *text)
+{
+	long number = strtol(strstr(text, ALERT) + strlen(ALERT), NULL, 10);
+	return tls_failure_of_alert(number > 0 && number <= UINT8_MAX ? (int)number : 0);
+}
+
+struct kafka_result kafka_explain(int code, const char *text, enum cause_kind certificate)
+{
+	const struct phrase *p = phrases, *end = phrases + sizeof phrases / sizeof *phrases;
+	text = text ? text : "";
+	while (p < end && !applies(p, code, text))
+		p++;
+	struct kafka_result result = kafka_judge(p < end ? (int)p->code : code);
+	if (p < end)
+		result.cause = p->cause;
+	if (result.cause.kind == CAUSE_CERTIFICATE && certificate)
+		result.cause.kind = certificate;
+	if (p < end && !strcmp(p->text, ALERT))
+		result.cause.kind = cause_of_alert(text);
+	return result;
 }
 
 /* ---- names ---- */
@@ -297,6 +317,27 @@ rd_kafka_conf_t *kafka_client_conf(const struct kafka_client_config *c,
 		conf = NULL;
 	}
 	return conf;
+}
+
+/* On librdkafka's thread. It decides as OpenSSL has decided, and only takes note of why. */
+static int judge_certificate(rd_kafka_t *rk, const char *broker, int32_t number, int *error,
+			     int depth, const char *der, size_t len, char *text, size_t room,
+			     void *opaque)
+{
+	(void)rk, (void)broker, (void)number, (void)depth, (void)der, (void)len;
+	if (room)
+		*text = 0;
+	if (*error)
+		*(_Atomic enum cause_kind *)opaque = tls_failure_of_verification(*error);
+	return *error == 0;
+}
+
+void kafka_client_watch(const struct kafka_client_config *c, rd_kafka_conf_t *conf,
+			_Atomic enum cause_kind *certificate)
+{
+	rd_kafka_conf_set_opaque(conf, certificate);
+	if (kafka_client_uses_tls(c) && !c->tls.insecure_skip_verify)
+		rd_kafka_conf_set_ssl_cert_verify_cb(conf, judge_certificate);
 }
 
 rd_kafka_t *kafka_client_new(int type, rd_kafka_conf_t *conf, struct error *err)

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "config/table.h"
+#include "net/cause.h"
 #include "net/tls/tls.h"
 
 /*
@@ -77,6 +78,10 @@ bool kafka_client_load(const struct kafka_client_config *config, struct tls_mate
 struct rd_kafka_conf_s;
 struct rd_kafka_conf_s *kafka_client_conf(const struct kafka_client_config *config,
 					  const struct tls_material *material, struct error *err);
+/* Why a broker's certificate is rejected is written there from now on, by librdkafka's threads, for
+ * kafka_explain. It is the client's opaque, and outlives it. */
+void kafka_client_watch(const struct kafka_client_config *config, struct rd_kafka_conf_s *conf,
+			_Atomic enum cause_kind *certificate);
 /* The client itself; takes conf, also on failure. type: an rd_kafka_type_t. */
 struct rd_kafka_s;
 struct rd_kafka_s *kafka_client_new(int type, struct rd_kafka_conf_s *conf, struct error *err);
@@ -118,13 +123,15 @@ enum kafka_outcome { KAFKA_OK, KAFKA_RETRY, KAFKA_PERMANENT, KAFKA_TOO_LARGE };
 struct kafka_result {
 	enum kafka_outcome outcome;
 	const char *reason; /* one of a few fixed words */
+	int code;           /* above 0: a broker has answered it; below: it is librdkafka's */
+	struct cause cause;
 };
 
 struct kafka_result kafka_judge(int code);
 
-/* Why a client reports this error, for operators. Only fixed words: `text` is what librdkafka says,
- * which may repeat a broker's text, and only selects them. NULL: there is none. Replaces the code
- * if the text is more precise. */
-const char *kafka_explain(int *code, const char *text);
+/* The same of an error that a client reports. `text` is what librdkafka says, which may repeat a
+ * broker's text (NULL: nothing). It is only compared with phrases, and may replace the code by a
+ * more precise one. certificate: what kafka_client_watch has found; CAUSE_NONE: nothing. */
+struct kafka_result kafka_explain(int code, const char *text, enum cause_kind certificate);
 
 #endif

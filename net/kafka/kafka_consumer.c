@@ -73,6 +73,7 @@ static void assign(struct member *m, const rd_kafka_topic_partition_list_t *list
 				     list->elems[i].partition);
 	if (c->pauses || m != c->member)
 		member_set_paused(m, true);
+	kafka_events_work(&m->events);
 	report_partitions(c, (uint32_t)list->cnt, 0);
 }
 
@@ -134,7 +135,7 @@ static void on_rebalance(struct member *m, rd_kafka_event_t *event)
 	if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
 		assign(m, rd_kafka_event_topic_partition_list(event));
 	} else {
-		kafka_events_log(&m->events, m->consumer->options.log, code);
+		kafka_events_log(&m->events, code);
 		rd_kafka_assign(m->rk, NULL);
 		forget(m, true);
 	}
@@ -158,6 +159,7 @@ static void on_message(struct member *m, rd_kafka_event_t *event)
 		return;
 	}
 	c->topic_missing = false;
+	kafka_events_work(&m->events);
 	m->in_hand++;
 	c->in_hand++;
 	m->taken_messages++;
@@ -230,24 +232,20 @@ bool kafka_message_headers(const struct kafka_message_in *message, struct fields
 static void on_commit(struct member *m, rd_kafka_event_t *event)
 {
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
-	if (code && code != RD_KAFKA_RESP_ERR__NO_OFFSET)
-		kafka_events_log(&m->events, m->consumer->options.log, code);
-}
-
-static bool names_no_topic(rd_kafka_resp_err_t code)
-{
-	return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-	       code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+	if (!code)
+		kafka_events_work(&m->events);
+	else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET)
+		kafka_events_log(&m->events, code);
 }
 
 /* Is it fatal? */
 static bool on_error(struct member *m, rd_kafka_event_t *event)
 {
 	struct kafka_consumer *c = m->consumer;
-	struct kafka_failure failure = kafka_events_error(&m->events, c->options.log, m->rk, event);
-	c->topic_missing |= names_no_topic(failure.code);
-	if (failure.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
-		c->options.failed(c->options.context, kafka_judge(failure.code).reason);
+	struct kafka_failure failure = kafka_events_error(&m->events, m->rk, event);
+	c->topic_missing |= failure.why.cause.kind == CAUSE_TOPIC_MISSING;
+	if (failure.why.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+		c->options.failed(c->options.context, failure.why.reason);
 	return failure.fatal;
 }
 

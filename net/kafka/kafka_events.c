@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/kafka/kafka_events.h"
 
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/kafka/kafka_client.h"
+#include "base/memory.h"
 
+#define SECOND_NS UINT64_C(1000000000)
 /* The same error is logged this often at most. */
-#define REPEAT_NS UINT64_C(60000000000)
+#define REPEAT_NS (60 * SECOND_NS)
 
-bool kafka_events_open(struct kafka_events *e, struct loop *loop, rd_kafka_queue_t *queue,
-		       void (*ready)(void *argument, int fd, unsigned events), void *argument,
-		       struct error *err)
+bool kafka_events_open(struct kafka_events *e, rd_kafka_queue_t *queue,
+		       const struct kafka_events_options *options, struct error *err)
 {
 	static const uint64_t one = 1;
-	*e = (struct kafka_events){ .loop = loop, .queue = queue };
+	*e = (struct kafka_events){ .options = *options, .queue = queue };
 	e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (e->fd < 0) {
 		rd_kafka_queue_destroy(queue);
 		return error_set(err, ERROR_INTERNAL, "cannot create an event descriptor");
 	}
 	rd_kafka_queue_io_event_enable(queue, e->fd, &one, sizeof one);
-	e->socket = loop_socket_new(loop, e->fd, ready, argument);
+	e->socket = loop_socket_new(options->loop, e->fd, options->ready, options->argument);
 	loop_socket_watch(e->socket, LOOP_READABLE);
 	return true;
 }
@@ -40,7 +41,7 @@ static void leave(void *argument)
 
 void kafka_events_leave(struct kafka_events *e)
 {
-	loop_call(e->loop, leave, e);
+	loop_call(e->options.loop, leave, e);
 }
 
 void kafka_events_close(struct kafka_events *e)
@@ -50,50 +51,90 @@ void kafka_events_close(struct kafka_events *e)
 	close(e->fd);
 }
 
+/* ---- the log ---- */
+
 /* That no broker is reachable follows from errors of connections, and says less. */
-static bool is_repeated(const struct kafka_events *e, rd_kafka_resp_err_t code, uint64_t now)
+static bool is_repeated(const struct kafka_events *e, const struct kafka_result *why, uint64_t now)
 {
-	return e->last_error && now - e->last_error_at < REPEAT_NS &&
-	       (code == e->last_error || code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
+	bool same = why->code == e->logged.code && why->cause.kind == e->logged.cause.kind;
+	return e->logged_at && now - e->logged_at < REPEAT_NS &&
+	       (same || why->code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
 }
 
-static void log_failure(struct kafka_events *e, const struct log *log, struct kafka_failure failure,
-			const char *cause)
+static void log_failure(struct kafka_events *e, const struct kafka_failure *failure)
+{
+	enum { FIELDS_MAX = 8 };
+	struct log_field fields[FIELDS_MAX];
+	const struct kafka_result *why = &failure->why;
+	size_t count = 0;
+	char *brokers = kafka_client_join(&e->options.config->brokers);
+	fields[count++] = (struct log_field)log_text("endpoint", brokers);
+	fields[count++] = (struct log_field)log_text("error", why->reason);
+	fields[count++] =
+		(struct log_field)log_text("code",
+					   rd_kafka_err2name((rd_kafka_resp_err_t)why->code));
+	if (why->cause.kind) {
+		fields[count++] = (struct log_field)log_text("cause", cause_text(why->cause.kind));
+		fields[count++] = (struct log_field)log_text("stage", cause_stage(why->cause.kind));
+	}
+	if (why->cause.os_error)
+		fields[count++] =
+			(struct log_field)log_text("errno", strerrorname_np(why->cause.os_error));
+	fields[count++] = (struct log_field)log_bool("fatal", failure->fatal);
+	log_warn_fields(e->options.log, "The Kafka client reports an error.", fields, count);
+	memory_free(brokers);
+}
+
+static void note_failure(struct kafka_events *e, const struct kafka_failure *failure)
 {
 	uint64_t now = clock_now();
-	if (is_repeated(e, failure.code, now))
+	if (is_repeated(e, &failure->why, now))
 		return;
-	e->last_error = failure.code;
-	e->last_error_at = now;
-	log_warn(log, "The Kafka client reports an error.",
-		 log_text("error", rd_kafka_err2name(failure.code)), log_text("cause", cause),
-		 log_bool("fatal", failure.fatal));
+	e->logged = failure->why;
+	e->logged_at = now;
+	if (!e->failing_since)
+		e->failing_since = now;
+	log_failure(e, failure);
 }
 
-void kafka_events_log(struct kafka_events *e, const struct log *log, rd_kafka_resp_err_t code)
+void kafka_events_log(struct kafka_events *e, rd_kafka_resp_err_t code)
 {
-	int explained = code;
-	log_failure(e, log, (struct kafka_failure){ code, false }, kafka_explain(&explained, NULL));
+	note_failure(e, &(struct kafka_failure){ kafka_judge(code), false });
 }
 
-static bool is_of_connections(rd_kafka_resp_err_t code)
+void kafka_events_work(struct kafka_events *e)
+{
+	e->trouble = (struct kafka_result){ 0 };
+	if (!e->failing_since)
+		return;
+	char *brokers = kafka_client_join(&e->options.config->brokers);
+	log_info(e->options.log, "The Kafka client works again.", log_text("endpoint", brokers),
+		 log_number("failed_for_s",
+			    (int64_t)((clock_now() - e->failing_since) / SECOND_NS)));
+	memory_free(brokers);
+	e->failing_since = 0;
+}
+
+/* ---- errors ---- */
+
+static bool is_of_connections(int code)
 {
 	return code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__RESOLVE ||
 	       code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR__AUTHENTICATION;
 }
 
-struct kafka_failure kafka_events_error(struct kafka_events *e, const struct log *log,
-					rd_kafka_t *rk, rd_kafka_event_t *event)
+struct kafka_failure kafka_events_error(struct kafka_events *e, rd_kafka_t *rk,
+					rd_kafka_event_t *event)
 {
 	char text[8];
+	const _Atomic enum cause_kind *certificate = rd_kafka_opaque(rk);
 	int code = rd_kafka_event_error(event);
-	bool fatal = code == RD_KAFKA_RESP_ERR__FATAL;
-	if (fatal)
+	struct kafka_failure failure = { .fatal = code == RD_KAFKA_RESP_ERR__FATAL };
+	if (failure.fatal)
 		code = rd_kafka_fatal_error(rk, text, sizeof text);
-	const char *cause = kafka_explain(&code, rd_kafka_event_error_string(event));
-	struct kafka_failure failure = { (rd_kafka_resp_err_t)code, fatal };
-	if (is_of_connections(failure.code))
-		e->trouble = failure.code;
-	log_failure(e, log, failure, cause);
+	failure.why = kafka_explain(code, rd_kafka_event_error_string(event), *certificate);
+	if (is_of_connections(failure.why.code))
+		e->trouble = failure.why;
+	note_failure(e, &failure);
 	return failure;
 }

@@ -62,13 +62,15 @@ static bool set_excluded(rd_kafka_conf_t *conf, const struct strings *topics, st
 }
 
 static rd_kafka_t *client_new(const struct kafka_consumer_options *o,
-			      const struct tls_material *material, struct error *err)
+			      const struct tls_material *material,
+			      _Atomic enum cause_kind *certificate, struct error *err)
 {
 	rd_kafka_conf_t *conf = kafka_client_conf(o->config, material, err);
 	if (!conf)
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE |
 					       RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR);
+	kafka_client_watch(o->config, conf, certificate);
 	if (set_group(conf, o, err) && set_fetches(conf, o, err) &&
 	    set_excluded(conf, o->exclude_topics, err))
 		return kafka_client_new(RD_KAFKA_CONSUMER, conf, err);
@@ -174,19 +176,24 @@ struct member *member_new(const struct kafka_consumer_options *options,
 			  const struct tls_material *material,
 			  void (*ready)(void *argument, int fd, unsigned events), struct error *err)
 {
-	rd_kafka_t *rk = client_new(options, material, err);
-	if (!rk)
-		return NULL;
 	struct member *m = memory_new(sizeof *m);
+	const struct kafka_events_options events = { .loop = options->loop,
+						     .log = options->log,
+						     .config = options->config,
+						     .ready = ready,
+						     .argument = m };
 	m->options = options;
-	m->rk = rk;
-	rd_kafka_poll_set_consumer(rk);
+	m->rk = client_new(options, material, &m->certificate, err);
+	if (!m->rk) {
+		memory_free(m);
+		return NULL;
+	}
+	rd_kafka_poll_set_consumer(m->rk);
 	bool ok = member_subscribe(m) ||
 		  error_set(err, ERROR_CONFIG, "librdkafka does not accept the topics");
-	if (ok && kafka_events_open(&m->events, options->loop, rd_kafka_queue_get_consumer(rk),
-				    ready, m, err))
+	if (ok && kafka_events_open(&m->events, rd_kafka_queue_get_consumer(m->rk), &events, err))
 		return m;
-	client_free(rk);
+	client_free(m->rk);
 	memory_free(m);
 	return NULL;
 }

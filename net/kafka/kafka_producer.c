@@ -2,6 +2,7 @@
 #include "net/kafka/kafka_producer.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,12 +11,14 @@
 #include "net/kafka/kafka_window.h"
 
 #define POLL_MS 100
+#define REPEAT_MAX_MS INT64_C(30000)
 
 /* One client of librdkafka. */
 struct line {
 	struct kafka_producer *producer;
 	rd_kafka_t *rk;
 	struct kafka_events events;
+	_Atomic enum cause_kind certificate; /* why it was rejected */
 	pthread_mutex_t lock; /* guards all that follows, and the order of messages */
 	struct kafka_window window;
 	struct flight *first, **end; /* those that wait until the window admits them */
@@ -36,8 +39,8 @@ struct flight {
 	void (*done)(void *argument, struct kafka_result result);
 	void *argument;
 	struct flight *next;
-	uint64_t deadline_ns;     /* it waits no longer to be handed over */
-	rd_kafka_resp_err_t code; /* how it ended */
+	uint64_t deadline_ns;       /* it waits no longer to be handed over */
+	struct kafka_result result; /* how it ended */
 	char *topic, *key;
 	size_t key_len, size; /* size: at most what it takes in a request */
 	struct view value;
@@ -94,19 +97,19 @@ static void forget_message(struct flight *f)
 	f->headers = NULL;
 }
 
-static void finish(struct flight *flight, rd_kafka_resp_err_t code)
+static void finish(struct flight *flight)
 {
 	struct flight f = *flight;
 	forget_message(&f);
 	memory_free(flight);
-	f.done(f.argument, kafka_judge(code));
+	f.done(f.argument, f.result);
 }
 
 static void finish_all(struct flight *list)
 {
 	while (list) {
 		struct flight *next = list->next;
-		finish(list, list->code);
+		finish(list);
 		list = next;
 	}
 }
@@ -150,7 +153,7 @@ static struct flight *hand_over(struct line *line)
 		if (!code)
 			continue;
 		kafka_window_release(&line->window);
-		f->code = code;
+		f->result = kafka_judge(code);
 		*end = f;
 		end = &f->next;
 	}
@@ -172,7 +175,7 @@ static void cancel_waiting(struct line *line)
 	pthread_mutex_lock(&line->lock);
 	while (line->first) {
 		*end = take_first(line);
-		(*end)->code = RD_KAFKA_RESP_ERR__PURGE_QUEUE;
+		(*end)->result = kafka_judge(RD_KAFKA_RESP_ERR__PURGE_QUEUE);
 		end = &(*end)->next;
 	}
 	pthread_mutex_unlock(&line->lock);
@@ -190,19 +193,19 @@ static bool is_busy(struct line *line)
 /* ---- events ---- */
 
 /* A message that waited for a connection in vain ends by what connections failed with. */
-static rd_kafka_resp_err_t cause_of(struct line *line, rd_kafka_resp_err_t code)
+static struct kafka_result result_of(struct line *line, rd_kafka_resp_err_t code)
 {
 	if (!code)
-		line->events.trouble = RD_KAFKA_RESP_ERR_NO_ERROR;
-	return code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT && line->events.trouble
+		kafka_events_work(&line->events);
+	return code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT && line->events.trouble.reason
 		       ? line->events.trouble
-		       : code;
+		       : kafka_judge(code);
 }
 
 static struct flight **end_as(struct line *line, struct flight *f, rd_kafka_resp_err_t code,
 			      struct flight **end)
 {
-	f->code = cause_of(line, code);
+	f->result = result_of(line, code);
 	*end = f;
 	return &f->next;
 }
@@ -233,9 +236,7 @@ static bool take_events(struct line *line, int wait_ms)
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR)
 			on_reports(line, event);
 		else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
-			fatal |= kafka_events_error(&line->events, line->producer->options.log,
-						    line->rk, event)
-					 .fatal;
+			fatal |= kafka_events_error(&line->events, line->rk, event).fatal;
 		rd_kafka_event_destroy(event);
 		wait_ms = 0;
 	}
@@ -255,6 +256,27 @@ static void on_ready(void *argument, int fd, unsigned events)
 static bool is_idempotent(const struct kafka_producer_options *o)
 {
 	return o->acks == -1;
+}
+
+/*
+ * librdkafka would repeat what a broker refuses for now until the message has timed out, and then
+ * report only that. Its repetitions end before, so that the broker's answer is reported. One takes
+ * the delay, or about twice as long if the client asks for the leader first. Topics that do not
+ * exist are reported before the timeout too.
+ */
+static bool set_retries(rd_kafka_conf_t *conf, const struct kafka_producer_options *o,
+			int64_t timeout_ms, struct error *err)
+{
+	int64_t backoff_ms = o->config->metadata.retry.backoff.ns / 1000000;
+	int64_t repeat_ms = timeout_ms > 0 ? timeout_ms / 4 * 3 : REPEAT_MAX_MS;
+	char text[24];
+	if (repeat_ms > REPEAT_MAX_MS)
+		repeat_ms = REPEAT_MAX_MS;
+	snprintf(text, sizeof text, "%lld", (long long)backoff_ms);
+	return kafka_client_set_known(conf, "retry.backoff.max.ms", text, err) &&
+	       kafka_client_set_number(conf, "message.send.max.retries",
+				       repeat_ms / 2 / backoff_ms + 1, err) &&
+	       kafka_client_set_number(conf, "topic.metadata.propagation.max.ms", repeat_ms, err);
 }
 
 /* librdkafka counts messages until their report has been freed, and each may be followed by another
@@ -282,17 +304,19 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 	       kafka_client_set_number(conf, "linger.ms", o->linger_ns / 1000000, err) &&
 	       kafka_client_set_number(conf, "message.timeout.ms", timeout_ms, err) &&
 	       kafka_client_set_number(conf, "request.timeout.ms", wait_ms, err) &&
+	       set_retries(conf, o, timeout_ms, err) &&
 	       kafka_client_set(conf, "allow.auto.create.topics",
 				o->create_topics ? "true" : "false", err);
 }
 
 static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_material *material,
-			      struct error *err)
+			      _Atomic enum cause_kind *certificate, struct error *err)
 {
 	rd_kafka_conf_t *conf = kafka_client_conf(p->options.config, material, err);
 	if (!conf)
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+	kafka_client_watch(p->options.config, conf, certificate);
 	if (set_producer(conf, &p->options, err))
 		return kafka_client_new(RD_KAFKA_PRODUCER, conf, err);
 	rd_kafka_conf_destroy(conf);
@@ -301,7 +325,8 @@ static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_m
 
 static void line_free(struct line *line)
 {
-	rd_kafka_destroy(line->rk);
+	if (line->rk)
+		rd_kafka_destroy(line->rk);
 	pthread_mutex_destroy(&line->lock);
 	memory_free(line);
 }
@@ -309,20 +334,22 @@ static void line_free(struct line *line)
 static struct line *line_new(struct kafka_producer *p, const struct tls_material *material,
 			     struct error *err)
 {
-	rd_kafka_t *rk = client_new(p, material, err);
-	if (!rk)
-		return NULL;
 	struct line *line = memory_new(sizeof *line);
 	*line = (struct line){ .producer = p,
-			       .rk = rk,
 			       .window = { .unlimited = !is_idempotent(&p->options),
 					   .batch_bytes = p->options.max_message_bytes,
 					   .batch_messages = p->options.batch_messages,
 					   .linger_ns = (uint64_t)p->options.linger_ns },
 			       .end = &line->first };
 	pthread_mutex_init(&line->lock, NULL);
-	if (kafka_events_open(&line->events, p->options.loop, rd_kafka_queue_get_main(rk), on_ready,
-			      line, err))
+	const struct kafka_events_options events = { .loop = p->options.loop,
+						     .log = p->options.log,
+						     .config = p->options.config,
+						     .ready = on_ready,
+						     .argument = line };
+	line->rk = client_new(p, material, &line->certificate, err);
+	if (line->rk &&
+	    kafka_events_open(&line->events, rd_kafka_queue_get_main(line->rk), &events, err))
 		return line;
 	line_free(line);
 	return NULL;

@@ -11,8 +11,8 @@
 
 static void (*_Atomic watcher)(enum cause_kind kind);
 
-/* RFC 8446, section 6: the numbers of alerts. OpenSSL's reason is SSL_AD_REASON_OFFSET more. */
-static enum cause_kind cause_of_alert(int alert)
+/* OpenSSL's reason is SSL_AD_REASON_OFFSET more than the number. */
+enum cause_kind tls_failure_of_alert(int alert)
 {
 	switch (alert) {
 	case SSL_AD_HANDSHAKE_FAILURE:
@@ -36,7 +36,7 @@ static enum cause_kind cause_of_alert(int alert)
 	}
 }
 
-static enum cause_kind cause_of_verification(long result)
+enum cause_kind tls_failure_of_verification(long result)
 {
 	switch (result) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -67,10 +67,10 @@ static enum cause_kind cause_of(const SSL *ssl, unsigned long error)
 	if (ERR_GET_LIB(error) != ERR_LIB_SSL)
 		return CAUSE_TLS_FAILED;
 	if (reason > SSL_AD_REASON_OFFSET)
-		return cause_of_alert(reason - SSL_AD_REASON_OFFSET);
+		return tls_failure_of_alert(reason - SSL_AD_REASON_OFFSET);
 	switch (reason) {
 	case SSL_R_CERTIFICATE_VERIFY_FAILED:
-		return cause_of_verification(SSL_get_verify_result(ssl));
+		return tls_failure_of_verification(SSL_get_verify_result(ssl));
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_BAD_RECORD_TYPE:

@@ -10,6 +10,11 @@
  * failure. It only looks: what it returns is OpenSSL's.
  */
 
+/* Of an alert that a server has sent (RFC 8446, section 6), by its number. */
+enum cause_kind tls_failure_of_alert(int alert);
+/* Of a result of OpenSSL's verification (X509_V_ERR_...). */
+enum cause_kind tls_failure_of_verification(long result);
+
 /* `failed` is called for each failure from then on, on the thread of the client. Before the first
  * client. */
 void tls_failure_watch(void (*failed)(enum cause_kind kind));

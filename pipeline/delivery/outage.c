@@ -100,6 +100,32 @@ static void add_cause(const struct outage *o, struct message *line, const struct
 	add_text(line, "errno", r->cause.os_error ? strerrorname_np(r->cause.os_error) : NULL);
 	add_if(line, "http_status", (uint64_t)r->http_status);
 	add_if(line, "grpc_status", (uint64_t)r->grpc_status);
+	add_if(line, "kafka_status", (uint64_t)r->kafka_status);
+}
+
+static void add_cause(const struct outage *o, struct message *line, const struct send_result *r)
+{
+	add_text(line, "endpoint", o->options.endpoint);
+	add_why(line, r);
+}
+
+size_t outage_cause(const struct send_result *why, struct log_field *fields)
+{
+	struct message line = { 0 };
+	add_why(&line, why);
+	assert(line.count <= OUTAGE_CAUSE_FIELDS);
+	memcpy(fields, line.at, line.count * sizeof *fields);
+	return line.count;
+}
+
+bool outage_is_failing(struct outage *o, struct send_result *why)
+{
+	pthread_mutex_lock(&o->lock);
+	bool failing = o->failing;
+	if (failing)
+		*why = o->result;
+	pthread_mutex_unlock(&o->lock);
+	return failing;
 }
 
 /* What has happened since the outage began, and what is left. */

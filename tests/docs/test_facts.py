@@ -56,6 +56,16 @@ def test_every_cause_of_a_failure_is_explained():
     assert len(written) > 20 and written == explained
 
 
+def test_every_error_of_kafka_is_explained():
+    """tests/exporters/test_kafka.py compares the words of the log with what brokers cause."""
+    source = (ROOT / "net/kafka/kafka_client.c").read_text()
+    given = set(re.findall(r'\bKAFKA_\w+, "(\w+)"|\b(?:RETRY|PERMANENT)\(\w+, "(\w+)"', source))
+    tables = [book.section(OPERATING, title) for title in ("A destination is down", "A destination rejects data")]
+    explained = {word for table in tables for row in book.rows(table) for word in re.findall(r"`(\w+)`", row[0])}
+    words = {a or b for a, b in given} - {"ok"}
+    assert len(words) > 15 and words - explained == set()
+
+
 def test_every_metric_stands_in_the_reference():
     defined = sources.metrics(ROOT)
     assert len(defined) > 50

@@ -2,21 +2,20 @@
 """The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
 import contextlib
 import gzip
+import json
 import os
 import pathlib
 import re
 import signal
-import socket
-import ssl
 import subprocess
-import threading
 import time
 
 import pytest
 
 from harness import build as make
 from harness import certificates, kafka, otlp, peers, pprof
-from harness.gateway import Gateway
+from harness.gateway import Gateway, free_port
+from harness.misconfigured import Mute, TlsServer
 from harness.references import read
 
 TOPIC = "otlp_profiles"
@@ -205,6 +204,9 @@ def test_a_broker_that_is_down_costs_nothing(build, broker):
         assert rig.total("dropped") == 0
         broker.command("up 1")
         rig.settle(20)
+        rig.gateway.until(lambda: "Exporting works again." in rig.gateway.log())
+        log = rig.gateway.log()
+        assert [log.count(text) for text in (WILL_RETRY, "The Kafka client works again.", "Exporting works again.")] == [1, 1, 1]
         messages = reader.until(lambda m: len(m) >= 2)
         got = {tuple(sorted(map(str, otlp.samples(read(m)).items()))) for m in messages}
         assert got == {tuple(sorted(map(str, otlp.samples(m).items()))) for m in (first, second)}
@@ -235,46 +237,112 @@ def test_a_slow_broker_costs_no_processor(build, broker):
     broker.command("delay 0")
 
 
-@contextlib.contextmanager
-def tls_listener(directory):
-    """A server whose certificate the CA `ca` has signed, and that ends every connection after the handshake; its port."""
-    for name in "ca", "other":
-        certificates.make_ca(directory, name)
-    certificates.make_leaf(directory, "ca", "broker", "/CN=localhost")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "broker.pem", directory / "broker.key")
-    def shake_hands(connection):
-        connection.settimeout(20)
-        with contextlib.suppress(OSError), connection:
-            context.wrap_socket(connection, server_side=True).close()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    # one that says nothing must not keep the others waiting
-                    threading.Thread(target=shake_hands, args=(listener.accept()[0],), daemon=True).start()
-        threading.Thread(target=serve, daemon=True).start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("keys")
+    for ca in "ca", "foreign":
+        certificates.make_ca(directory, ca)
+    certificates.make_leaf(directory, "ca", "good", "/CN=good")
+    certificates.make_leaf(directory, "ca", "expired", "/CN=expired", days=-1)
+    certificates.make_leaf(directory, "foreign", "foreign-leaf", "/CN=foreign")
+    certificates.make_leaf(directory, "ca", "elsewhere", "/CN=elsewhere", own="DNS:elsewhere.test")
+    return directory
 
 
-@pytest.mark.parametrize("tls, error, cause", [
-    ("tls: {ca_file: %s/other.pem}", "tls", "not signed by a CA of tls::ca_file"),
-    ("tls: {ca_file: %s/ca.pem}", "unavailable", "a connection to a broker failed"),
-    ("", "unavailable", "it may require TLS at this port"),
-])
-def test_errors_of_connections_are_explained(build, tmp_path, tls, error, cause):
-    """The log has the cause, the retries have its name, and the data waits."""
-    with tls_listener(tmp_path) as port:
-        address = type("Broker", (), {"address": "127.0.0.1:%d" % port})
-        with Rig(build, address, *([tls % tmp_path] if tls else [])) as rig:
-            rig.send()
-            rig.gateway.until(lambda: rig.gateway.total("otelcol_exporter_retries", exporter="kafka"))
-            log = rig.gateway.log().splitlines()
-            assert any(cause in line for line in log if "The Kafka client reports an error" in line)
-            assert any('"error": "%s"' % error in line for line in log if "Will retry the request" in line)
-            assert rig.total("dropped") == 0
+class Nobody:
+    def __init__(self):
+        self.port = free_port()
+
+    def stop(self):
+        pass
+
+
+class Answering:
+    """A broker that obeys these commands."""
+
+    def __init__(self, build, *commands):
+        self.broker = kafka.Broker(build)
+        self.port = int(self.broker.address.rpartition(":")[2])
+        for command in commands:
+            self.broker.command(command)
+
+    def stop(self):
+        self.broker.__exit__()
+
+
+def tls_cause(cause, stage="tls_handshake"):
+    return {"error": "tls", "stage": stage, "cause": cause}
+
+
+def answers(error, code, cause, more=()):
+    """The case of a broker that answers each message with this code."""
+    return (lambda build, keys: Answering(build, "errors %d 2000 %d" % (kafka.PRODUCE, code)), False,
+            {"error": error, "stage": "broker", "cause": cause, "kafka_status": code, **dict(more)})
+
+
+REFUSED = {"cause": "connection refused", "errno": "ECONNREFUSED"}
+WILL_RETRY, DROPS = "Exporting failed. Will retry the request after interval.", "Exporting failed. Dropping data."
+# name of the case: (server, is TLS expected?, fields of the line)
+CASES = {
+    "closed-port": (lambda build, keys: Nobody(), False, {"error": "unavailable", "stage": "connect", **REFUSED}),
+    "mute": (lambda build, keys: Mute(), False, {"error": "timeout", "stage": "exchange", "cause": "no response within the timeout"}),
+    "closing": (lambda build, keys: Mute(b""), False, {"error": "unavailable", "stage": "exchange", "cause": "connection closed without a response"}),
+    "expects-tls": (lambda build, keys: TlsServer(keys, "good"), False, {"error": "unavailable", "stage": "exchange"}),
+    "expired": (lambda build, keys: TlsServer(keys, "expired"), True, tls_cause("certificate expired", "tls_verify")),
+    "foreign": (lambda build, keys: TlsServer(keys, "foreign-leaf"), True, tls_cause("unknown authority", "tls_verify")),
+    "name": (lambda build, keys: TlsServer(keys, "elsewhere"), True, tls_cause("name mismatch", "tls_verify")),
+    "client": (lambda build, keys: TlsServer(keys, "good", "ca"), True, tls_cause("client certificate missing or rejected")),
+    "plain-http": (lambda build, keys: Mute(b"HTTP/1.1 400 Bad Request\r\n\r\n"), True, tls_cause("not a TLS server")),
+    "plain-kafka": (lambda build, keys: Answering(build), True, tls_cause("connection closed in the TLS handshake")),
+    "replicas": answers("not_enough_replicas", 19, "not enough in-sync replicas"),
+    "disk": answers("disk", 56, "disk of the broker failed"),
+    "record": answers("invalid", 87, "record rejected by the broker", {"msg": DROPS}),
+    "size": answers("too_large", 10, "message too large for the broker", {"msg": DROPS}),
+    "denied": answers("permission_denied", 29, "topic not permitted for the user", {"msg": DROPS}),
+    "topic": (lambda build, keys: Answering(build, "refuse %s 3" % TOPIC), False,
+              {"error": "unknown_topic", "stage": "broker", "cause": "topic does not exist"}),
+}
+EXPORTER = """
+  kafka/%s:
+    brokers: ["127.0.0.1:%d"]
+    timeout: 3s
+    retry_on_failure: {initial_interval: 30s, max_interval: 30s}
+    %s
+"""
+ALL = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+service:
+  telemetry: {logs: {encoding: json, sampling: {enabled: false}}}
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [%s]}
+exporters:
+"""
+
+
+def lines(g, message):
+    found = [json.loads(line) for line in g.log().splitlines() if line.startswith("{")]
+    return [line for line in found if message in line["msg"]]
+
+
+def test_the_cause_of_each_failure_is_named(build, keys):
+    """All at once, by one gateway: each exporter has a broker of its own."""
+    expected, text = {}, ""
+    with contextlib.ExitStack() as held:
+        for name, (server, secure, fields) in CASES.items():
+            s = server(build, keys)
+            held.callback(s.stop)
+            text += EXPORTER % (name, s.port, "tls: {ca_file: %s/ca.pem}" % keys if secure else "")
+            expected["kafka/" + name] = {"msg": WILL_RETRY, "endpoint": "127.0.0.1:%d" % s.port, "queue_percent": 0, **fields}
+        with Gateway(build / "portcullis", ALL % ", ".join(expected) + text) as g, peers.Client(g.port["otlp"]) as client:
+            client.send(make.request(1, samples=10))
+            g.until(lambda: {line["otelcol.component.id"] for line in lines(g, "Exporting failed.")} == set(expected))
+            found = {line["otelcol.component.id"]: line for line in lines(g, "Exporting failed.")}
+            assert {name: {key: found[name].get(key) for key in fields} for name, fields in expected.items()} == expected
+            for name, fields in expected.items():
+                labels = {"exporter": name, "error": fields["error"], "cause": found[name].get("cause", "")}
+                assert g.total("otelcol_exporter_last_error", **labels) == 1, labels
+            g.process.kill()
 
 
 def test_shutdown_sends_what_is_in_flight(build, broker):
