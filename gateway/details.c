@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/quote.h"
+#include "pipeline/delivery/outage.h"
 
 #include <string.h>
 
@@ -43,8 +44,23 @@ struct details {
 	bool all, begun;
 };
 
+/* In the words of the log. */
+static void add_cause(struct details *list, const struct send_result *why)
+{
+	struct log_field fields[OUTAGE_CAUSE_FIELDS];
+	size_t count = outage_cause(why, fields);
+	for (size_t i = 0; i < count; i++) {
+		bytes_format(list->json, ",\"%s\":", fields[i].key);
+		if (fields[i].kind == LOG_FIELD_TEXT)
+			quote_json(list->json, fields[i].text, strlen(fields[i].text));
+		else
+			bytes_format(list->json, "%ld", (long)fields[i].integer);
+	}
+}
+
+/* why: of a destination that fails; or NULL */
 static void add(struct details *list, const char *component, const struct state *state,
-		const char *consequence)
+		const char *consequence, const struct send_result *why)
 {
 	if (!state->detail && !list->all)
 		return;
@@ -55,14 +71,17 @@ static void add(struct details *list, const char *component, const struct state 
 	if (state->detail)
 		bytes_format(list->json, ",\"detail\":\"%s%s%s\"", state->detail,
 			     consequence ? "; " : "", consequence ? consequence : "");
+	if (state->detail && why)
+		add_cause(list, why);
 	bytes_add_byte(list->json, '}');
 }
 
 static void add_named(struct details *list, const char *kind, const char *id,
-		      const struct state *state, const char *consequence)
+		      const struct state *state, const char *consequence,
+		      const struct send_result *why)
 {
 	char *component = memory_format("%s::%s", kind, id);
-	add(list, component, state, consequence);
+	add(list, component, state, consequence, why);
 	memory_free(component);
 }
 
@@ -70,19 +89,20 @@ static void add_storage(void *context, const char *id, enum storage_condition co
 			enum storage_on_error on_error)
 {
 	add_named(context, "extensions", id, &storage_states[condition],
-		  condition >= STORAGE_FULL ? consequences[on_error] : NULL);
+		  condition >= STORAGE_FULL ? consequences[on_error] : NULL, NULL);
 }
 
-static void add_exporter(void *context, const char *id, enum circuit_state circuit)
+static void add_exporter(void *context, const char *id, enum circuit_state circuit,
+			 const struct send_result *why)
 {
-	add_named(context, "exporters", id, &circuit_states[circuit], NULL);
+	add_named(context, "exporters", id, &circuit_states[circuit], NULL, why);
 }
 
 void details_write(const struct service *s, bool all, struct bytes *json)
 {
 	struct details list = { .json = json, .all = all };
 	bytes_add_byte(json, '[');
-	add(&list, "service", &reload_states[s->reload.failed], NULL);
+	add(&list, "service", &reload_states[s->reload.failed], NULL, NULL);
 	storages_each(s->runtime.storages, add_storage, &list);
 	exporters_each(s->runtime.exporters, add_exporter, &list);
 	bytes_add_byte(json, ']');

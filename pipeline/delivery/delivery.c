@@ -117,6 +117,11 @@ enum circuit_state delivery_circuit(const struct delivery *d)
 	return lanes_circuit(d);
 }
 
+bool delivery_is_failing(struct delivery *d, struct send_result *why)
+{
+	return outage_is_failing(&d->outage, why);
+}
+
 /* The budget has its limits now. */
 bool delivery_start(struct delivery *d, struct error *err)
 {

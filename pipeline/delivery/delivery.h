@@ -157,6 +157,8 @@ bool delivery_start(struct delivery *delivery, struct error *err);
 /* Whether the destination may be asked (pipeline/delivery/circuit.h). [any thread] */
 enum circuit_state { CIRCUIT_CLOSED, CIRCUIT_HALF_OPEN, CIRCUIT_OPEN };
 enum circuit_state delivery_circuit(const struct delivery *delivery);
+/* As outage_is_failing (pipeline/delivery/outage.h). [any thread] */
+bool delivery_is_failing(struct delivery *delivery, struct send_result *why);
 
 /* [any thread] Bytes that packets, encodings and parts may take; 0: any. */
 void delivery_set_share(struct delivery *delivery, int64_t bytes);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { FIELDS_MAX = 24 };
@@ -91,9 +92,8 @@ static void add_if(struct message *line, const char *key, uint64_t value)
 		add_number(line, key, value);
 }
 
-static void add_cause(const struct outage *o, struct message *line, const struct send_result *r)
+static void add_why(struct message *line, const struct send_result *r)
 {
-	add_text(line, "endpoint", o->options.endpoint);
 	add_text(line, "error", r->reason);
 	add_text(line, "cause", cause_text(r->cause.kind));
 	add_text(line, "stage", cause_stage(r->cause.kind));

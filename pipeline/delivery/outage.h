@@ -83,6 +83,12 @@ void outage_retries(struct outage *outage, uint32_t attempts, uint64_t delay_ns)
 void outage_drops(struct outage *outage, const struct outage_loss *loss);
 /* [any thread] An attempt has succeeded. */
 void outage_succeeded(struct outage *outage);
+/* [any thread] False: it is not failing; else *why is the last failure, with literal strings. */
+bool outage_is_failing(struct outage *outage, struct send_result *why);
+/* The fields by which lines describe a failure: error, cause, stage, errno, and the statuses of the
+ * answer. Returns their number, at most OUTAGE_CAUSE_FIELDS. */
+enum { OUTAGE_CAUSE_FIELDS = 7 };
+size_t outage_cause(const struct send_result *why, struct log_field *fields);
 /* Before a scrape. */
 void outage_refresh(struct outage *outage);
 

@@ -98,13 +98,16 @@ void exporters_unref(struct exporters **exporters)
 }
 
 void exporters_each(struct exporters *all,
-		    void (*report)(void *context, const char *id, enum circuit_state circuit),
+		    void (*report)(void *context, const char *id, enum circuit_state circuit,
+				   const struct send_result *why),
 		    void *context)
 {
+	struct send_result why;
 	pthread_mutex_lock(&all->lock);
 	for (const struct exporter *e = all->first; e; e = e->next)
 		if (e->started && !e->closing)
-			report(context, e->declared.id, delivery_circuit(e->delivery));
+			report(context, e->declared.id, delivery_circuit(e->delivery),
+			       delivery_is_failing(e->delivery, &why) ? &why : NULL);
 	pthread_mutex_unlock(&all->lock);
 }
 

@@ -54,10 +54,11 @@ struct delivery *exporters_delivery(const struct exporter *exporter);
 /* The metadata keys that its authenticator needs (net/authenticator.h); NULL: none. */
 const char *const *exporters_context_keys(const struct exporter *exporter);
 
-/* Calls for each exporter that runs with the current configuration. `report` must not come back to
- * the exporters. [any thread] */
+/* Calls for each exporter that runs with the current configuration. why: its last failure; NULL: it
+ * is not failing. `report` must not come back to the exporters. [any thread] */
 void exporters_each(struct exporters *exporters,
-		    void (*report)(void *context, const char *id, enum circuit_state circuit),
+		    void (*report)(void *context, const char *id, enum circuit_state circuit,
+				   const struct send_result *why),
 		    void *context);
 
 /* Divides the budget equally between all exporters; returns the share of each. */

@@ -51,6 +51,11 @@ def test_the_circuit_of_a_destination_is_reported(build, sink, tmp_path):
         send(g, range(10))
         g.until(lambda: reported(g, "exporters::otlp_grpc") == (
             "open", "the destination does not answer; only one probe at a time is sent"))
+        body = json.loads(peers.post(g.port["health"], None, path="/", method="GET")[2])
+        (found,) = (c for c in body["details"] if c["component"] == "exporters::otlp_grpc")
+        del found["component"], found["state"], found["detail"]
+        assert found == {"error": "unavailable", "cause": "connection refused", "stage": "connect", "errno": "ECONNREFUSED",
+                         "grpc_status": 14}
         sink.start()
         g.until(lambda: reported(g, "exporters::otlp_grpc") is None)
 
