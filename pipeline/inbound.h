@@ -106,7 +106,6 @@ struct inbound {
 	/* decode has found by the content that the document must be translated first: it has set
 	 * dialect, and returned false without setting err */
 	bool again;
-	bool incomplete;      /* a path accepted some of it that another path refused */
 	bool favoured;        /* is processed regardless of the peer's share */
 	struct inbound *next; /* the workers' queue */
 	/* bytes charged to the budget for this request (gate_admit, gate_charge) */

@@ -41,6 +41,9 @@ struct request {
 	struct ack *ack;    /* held by everything that must finish before the reply is sent */
 	/* what routes have refused of the document (pipeline/intake/pipeline.h); may be NULL */
 	struct refused **refused;
+	/* some pipeline has accepted data of it, and another one has refused data of it; found by
+	 * the thread that runs it */
+	bool incomplete;
 };
 
 /* A metadata key that begins with this is an attribute of the sender's identity (`auth`). */

@@ -169,7 +169,7 @@ static bool run_route(const struct crossing *x, uint32_t number, uint64_t sample
 		      struct error *err)
 {
 	const struct connection_route *r = &x->connection->routes[number];
-	const struct request *request = x->p->request;
+	struct request *request = x->p->request;
 	struct path_results results = { 0 };
 	enter(x, r, samples);
 	if (!admit(r, request))
@@ -201,19 +201,24 @@ static bool run_routes(const struct crossing *x, struct error *err)
 {
 	uint32_t last = last_route(x);
 	uint64_t samples;
-	bool taken = true;
+	bool taken = true, some = false;
 	if (count_route(x, CONNECTOR_NONE, &samples))
 		enter(x, NULL, samples);
 	for (uint32_t i = 0; i < x->connection->route_count; i++) {
 		struct error why;
 		error_clear(&why);
-		if (!count_route(x, i, &samples) ||
-		    run_route(x, i, samples, x->last && i == last, &why))
+		if (!count_route(x, i, &samples))
 			continue;
+		if (run_route(x, i, samples, x->last && i == last, &why)) {
+			some = true;
+			continue;
+		}
 		if (taken || (err->kind != ERROR_BUSY && why.kind == ERROR_BUSY))
 			*err = why;
 		taken = false;
 	}
+	if (x->p->request)
+		x->p->request->incomplete |= some && !taken;
 	return taken;
 }
 

@@ -29,8 +29,8 @@ static const struct metric empty_requests = {
 };
 static const struct metric incomplete_requests = {
 	"otelcol_receiver_incomplete_requests", METRIC_COUNTER, "{requests}",
-	"Requests with data that at least one pipeline of the receiver accepted and another one "
-	"refused. They are also counted by their outcome."
+	"Requests of which at least one pipeline accepted data while another one refused data, "
+	"also behind connectors. They are also counted by their outcome."
 };
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",

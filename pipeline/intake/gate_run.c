@@ -130,7 +130,7 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pa
 			*first = err;
 	}
 	in->request.refused = NULL;
-	in->incomplete = in->incomplete || (taken && first->kind != ERROR_NONE);
+	in->request.incomplete |= taken && first->kind != ERROR_NONE;
 	pipeline_conclude(&refused, taken);
 	if (taken && first->kind != ERROR_NONE && in->ack.mode != ACK_ENQUEUE)
 		ack_note(&in->ack, is_the_senders(in, first) ? ACK_REFUSED : ACK_FAILED);
@@ -270,7 +270,7 @@ void gate_run(struct worker *worker, struct inbound *in)
 		gate_enqueue(in->gate, in);
 		return;
 	}
-	if (in->incomplete)
+	if (in->request.incomplete)
 		metric_add(gate_counters_of(in->gate, in)->incomplete, 1);
 	if (!taken) {
 		in->outcome.error = &in->error;

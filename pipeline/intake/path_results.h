@@ -6,8 +6,8 @@
 #include "profile/request.h"
 
 /* The results of several paths that got the same data. It is accepted if any of them accepted it
- * that counts. The first error is reported if none did, or to a sender that waits for all.
- * Initialised with zeros. */
+ * that counts. The first error is reported if none did, or to a sender that waits for all. If they
+ * differ, the request is incomplete. Initialised with zeros. */
 struct path_results {
 	bool taken;
 	struct error first; /* of those that count */
@@ -22,10 +22,12 @@ static inline void path_results_note(struct path_results *r, bool taken, bool co
 }
 
 /* False: it was not accepted; err is the first error. */
-static inline bool path_results_end(const struct path_results *r, const struct request *request,
+static inline bool path_results_end(const struct path_results *r, struct request *request,
 				    struct error *err)
 {
 	struct ack *ack = request ? request->ack : NULL;
+	if (request)
+		request->incomplete |= r->taken && r->first.kind != ERROR_NONE;
 	if (r->taken && r->first.kind != ERROR_NONE && ack && ack->mode != ACK_ENQUEUE)
 		ack_note(ack, r->first.kind == ERROR_BUSY ? ACK_FAILED : ACK_REFUSED);
 	if (!r->taken)

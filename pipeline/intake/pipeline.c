@@ -341,7 +341,7 @@ static bool share(const struct pipeline *path, struct profiles *p, void **scratc
 		  struct error *err)
 {
 	struct path_results results = { 0 };
-	const struct request *request = p->request;
+	struct request *request = p->request;
 	bool required = pipeline_is_required(path);
 	struct collect_added added = { 0 }, rest = { 0 };
 	enum batcher_result own = BATCHER_TAKEN;

@@ -89,6 +89,22 @@ def test_a_sender_waits_for_the_destinations_behind_a_connector(build):
                     client.send(request(2))
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_a_request_that_only_one_pipeline_behind_a_connector_took_is_counted_once(build, own):
+    """The queue of one destination holds two packets, and it does not take them. The others take everything."""
+    queue = "sending_queue: {queue_size: 2}, retry_on_failure: {initial_interval: 60s, max_interval: 60s}"
+    with peers.Sink() as a, peers.Sink() as b, peers.Sink() as c:
+        b.answer = lambda data, context: context.abort(grpc.StatusCode.UNAVAILABLE, "no")
+        unbatched = text((a, b, c), own=own, queue=queue).replace(", batch]", "]").replace("processors: [batch], ", "")
+        with Gateway(build / "portcullis", unbatched) as g, peers.Client(g.port["grpc"]) as client:
+            for seed in range(5):
+                client.send(request(seed))
+                assert g.total("otelcol_receiver_incomplete_requests", receiver="otlp") == max(seed - 1, 0)
+            g.until(lambda: len(c.received) == 5 and len(a.received) == 5 * own)
+            assert g.total("otelcol_receiver_requests", outcome="success") == 5
+            g.process.kill()
+
+
 def test_a_pipeline_behind_a_connector_survives_a_reload(build):
     with peers.Sink() as a, peers.Sink() as b, peers.Sink() as c, Gateway(build / "portcullis", text((a, b, c))) as g:
         with peers.Client(g.port["grpc"]) as client:

@@ -34,6 +34,7 @@ static struct fixture {
 	bool refuses[PIPELINES], full[PIPELINES], best_effort[PIPELINES];
 	struct seen seen[PIPELINES];
 	struct connection connection;
+	struct request request;
 	uint32_t chosen[2];
 } f;
 
@@ -140,7 +141,7 @@ static int setup(void **state)
 	f = (struct fixture){ .metrics = metrics_new() };
 	f.ledger = ledger_new(f.metrics);
 	budget_init(&f.budget, INT64_C(1) << 30, 0);
-	profiles_reset(&f.p, NULL, (struct view){ 0 }, TABLES);
+	profiles_reset(&f.p, &f.request, (struct view){ 0 }, TABLES);
 	add_resource(&f.p, "red", 3);
 	add_resource(&f.p, "blue", 4);
 	f.from = (struct pipeline){ .id = "profiles/from",
@@ -249,10 +250,24 @@ static void one_pipeline_of_a_route_that_accepts_is_sufficient(void **state)
 	add_route(0, 2);
 	f.refuses[0] = true;
 	assert_true(run(&forwards, true));
+	assert_true(f.request.incomplete);
+	f.request.incomplete = false;
 	f.refuses[1] = true;
 	ledger_bring(f.from.row, LEDGER_IN, LEDGER_PROCESSING, 7);
 	assert_false(run(&forwards, false));
 	assert_int_equal(why.kind, ERROR_INVALID);
+	assert_false(f.request.incomplete);
+}
+
+static void a_request_of_which_only_some_routes_took_their_part_is_incomplete(void **state)
+{
+	(void)state;
+	add_route(0, 1);
+	add_route(1, 1);
+	f.chosen[1] = 1;
+	f.refuses[1] = true;
+	assert_false(run(&chooses, true));
+	assert_true(f.request.incomplete);
 }
 
 static void each_route_must_accept_its_part_and_a_full_one_is_busy(void **state)
@@ -264,6 +279,7 @@ static void each_route_must_accept_its_part_and_a_full_one_is_busy(void **state)
 	f.refuses[0] = f.full[1] = true;
 	assert_false(run(&chooses, true));
 	assert_int_equal(why.kind, ERROR_BUSY);
+	assert_false(f.request.incomplete);
 	assert_null(f.seen[1].tables);
 	assert_int_equal(ledger_get(f.paths[1].row, LEDGER_REFUSED), 4);
 }
@@ -292,6 +308,7 @@ int main(void)
 		TEST(a_route_sees_only_what_takes_it),
 		TEST(what_takes_no_route_is_dropped),
 		TEST(one_pipeline_of_a_route_that_accepts_is_sufficient),
+		TEST(a_request_of_which_only_some_routes_took_their_part_is_incomplete),
 		TEST(each_route_must_accept_its_part_and_a_full_one_is_busy),
 		TEST(it_has_room_if_any_route_has),
 	};
