@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/components.h"
 
-#include "net/http/http_places.h"
+#include "net/places.h"
 
 #include <string.h>
 
@@ -47,14 +47,14 @@ COMPONENTS(DECLARE)
 
 const struct component_factory *const components[] = { COMPONENTS(ENTRY) NULL };
 
-bool components_find_place(const char *asked, struct http_place *place)
+bool components_find_place(const char *asked, struct place *place)
 {
 	for (const struct component_factory *const *f = components; *f; f++) {
 		const struct receiver_path *p = (*f)->receiver ? (*f)->receiver->paths : NULL;
 		for (; p && p->asked; p++) {
 			if (strcmp(p->asked, asked) != 0)
 				continue;
-			*place = (struct http_place){ p->path, (*f)->type };
+			*place = (struct place){ p->path, (*f)->type, (*f)->receiver->http };
 			return true;
 		}
 	}

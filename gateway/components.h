@@ -8,8 +8,8 @@
  * line here. */
 extern const struct component_factory *const components[];
 
-/* The receiver for a path over HTTP, whether it is configured or not; for http_places_know. */
-struct http_place;
-bool components_find_place(const char *asked, struct http_place *place);
+/* The receiver for a path over HTTP, whether it is configured or not; for places_know. */
+struct place;
+bool components_find_place(const char *asked, struct place *place);
 
 #endif

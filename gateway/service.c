@@ -8,7 +8,7 @@
 #include "gateway/components.h"
 #include "gateway/details.h"
 #include "gateway/routes.h"
-#include "net/http/http_places.h"
+#include "net/places.h"
 #include "pipeline/graph/service_config.h"
 
 #include <signal.h>
@@ -70,7 +70,7 @@ bool service_open(struct service *s, const struct options *options, struct error
 	*s = (struct service){ .options = options, .started = clock_wall() };
 	if (!read_timeout(s, options, err))
 		return false;
-	http_places_know(components_find_place);
+	places_know(components_find_place);
 	s->root = options_load(options, err);
 	if (!s->root)
 		return false;

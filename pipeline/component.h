@@ -169,6 +169,9 @@ struct receiver_ops {
 	const struct receiver_path {
 		const char *asked, *path; /* path: the one that takes it */
 	} * paths;
+	/* The section of the HTTP server that takes them, with its usual port. NULL: the receiver's
+	 * own. */
+	const char *http;
 	/* of struct choice ack in the config struct (ACK_ROW); 0: the receiver has no such key, and
 	 * the section `service` decides */
 	size_t ack_offset;

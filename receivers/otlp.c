@@ -106,6 +106,7 @@ static const struct receiver_path paths[] = { { "/v1development/profiles",
 
 static const struct receiver_ops otlp_ops = {
 	.paths = paths,
+	.http = "protocols::http (usually at port 4318)",
 	.ack_offset = offsetof(struct otlp_config, ack),
 	.deduplicate_offset = offsetof(struct otlp_config, deduplicate),
 	.start = otlp_start,

@@ -89,7 +89,7 @@ const struct metric h2_closed_metric = {
 	"Connections that the HTTP/2 server closed, by reason: the limit that the client "
 	"exceeded (headers, continuations, streams, resets, settings, pings, control_frames, "
 	"outbound, errors, handshake_timeout, header_timeout, body_rate), idle, keepalive, age, "
-	"protocol_error, memory."
+	"protocol_error, http1, memory."
 };
 const struct metric h2_refused_metric = {
 	"otelcol_http2_server_refused_connections", METRIC_COUNTER, "{connections}",
@@ -115,6 +115,7 @@ static const char *const reasons[H2_REASONS] = {
 	[H2_KEEPALIVE] = "keepalive",
 	[H2_AGE] = "age",
 	[H2_PROTOCOL_ERROR] = "protocol_error",
+	[H2_HTTP1] = "http1",
 	[H2_MEMORY] = "memory",
 };
 

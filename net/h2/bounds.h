@@ -52,6 +52,7 @@ enum h2_reason {
 	H2_KEEPALIVE,
 	H2_AGE,
 	H2_PROTOCOL_ERROR,
+	H2_HTTP1, /* the client speaks HTTP/1 */
 	H2_MEMORY,
 	H2_REASONS
 };

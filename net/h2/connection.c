@@ -176,9 +176,15 @@ static void put(struct h2_connection *c, struct view frames)
 	put_tls_output(c);
 }
 
+void h2_connection_put(struct h2_connection *c, struct view data)
+{
+	put(c, data);
+}
+
+/* Our SETTINGS wait for the client's first bytes too: it may speak HTTP/1 (http1.c). */
 static bool can_speak(const struct h2_connection *c)
 {
-	return !c->tls || tls_session_ready(c->tls);
+	return c->spoken && (!c->tls || tls_session_ready(c->tls));
 }
 
 /* Writes a frame of the connection directly (RFC 9113, section 4.1): nghttp2 sends nothing after
@@ -268,7 +274,7 @@ void h2_connection_close(struct h2_connection *c, enum h2_reason reason)
 	c->why = c->why ? c->why : reason;
 	if (reason != H2_REASON_NONE)
 		metric_add(c->shard->server->counters.closed[reason], 1);
-	if (reason != H2_REASON_NONE && reason != H2_PROTOCOL_ERROR)
+	if (reason != H2_REASON_NONE && reason != H2_PROTOCOL_ERROR && reason != H2_HTTP1)
 		put_goaway(c, last_stream(c), calm ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_NO_ERROR);
 	shut(c);
 }
@@ -554,21 +560,12 @@ static uint64_t end_of_age(uint64_t now, struct duration age)
 	       (uint64_t)((double)age.ns / 5 * random / UINT32_MAX);
 }
 
-static struct h2_peer *peer_new(const char *address)
-{
-	struct h2_peer *peer = memory_new(sizeof *peer);
-	peer->holds = 1;
-	fields_init(&peer->auth, &tls_owner_limits);
-	snprintf(peer->address, sizeof peer->address, "%s", address);
-	return peer;
-}
-
 void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key)
 {
 	struct h2_server *s = shard->server;
 	struct h2_connection *c = memory_new(sizeof *c);
 	*c = (struct h2_connection){
-		.shard = shard, .fd = fd, .key = key, .peer = peer_new(address)
+		.shard = shard, .fd = fd, .key = key, .peer = h2_peer_new(address)
 	};
 	c->opened_at = c->read_at = clock_now();
 	c->ages_at = end_of_age(c->opened_at, s->options.max_connection_age);

@@ -140,6 +140,8 @@ struct h2_connection {
 	bool settled;         /* the client's SETTINGS have arrived */
 	bool broken;          /* nghttp2 has sent GOAWAY: the client violated the protocol */
 	bool left;            /* the client has sent GOAWAY */
+	bool spoken;          /* the client speaks HTTP/2: nothing is sent before */
+	bool foreign;         /* the client does not: its first bytes are in `history` */
 	bool owner_listed;    /* the owner of a client certificate was added to the peer's auth */
 	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice,
 		ending_pinged, hung_up;
@@ -156,6 +158,8 @@ struct h2_connection {
 void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key);
 /* Sends the session's output, and closes the connection when it is done. */
 void h2_connection_flush(struct h2_connection *c);
+/* Sends something that is not from the session. */
+void h2_connection_put(struct h2_connection *c, struct view data);
 /* Flushes at the end of this turn, or immediately if no turn is running. */
 void h2_connection_touch(struct h2_connection *c);
 void h2_connection_close(struct h2_connection *c, enum h2_reason reason);
@@ -206,12 +210,17 @@ bool h2_session_judge_record(struct h2_connection *c);
 /* Passes what was read to the session. */
 bool h2_session_receive(struct h2_connection *c, struct view data);
 
+/* http1.c: the client's first bytes are no preface of HTTP/2. A request of HTTP/1 is answered when
+ * its first line is there. False, as above. */
+bool h2_http1_receive(struct h2_connection *c, struct view data);
+
 /* stream.c */
 struct h2_stream *h2_stream_new(struct h2_connection *c, int32_t id);
 void h2_stream_add_header(struct h2_stream *stream, struct view name, struct view value);
 void h2_stream_headers_done(struct h2_stream *stream);
 void h2_stream_end(struct h2_stream *stream);
 void h2_stream_close(struct h2_stream *stream);
+struct h2_peer *h2_peer_new(const char *address);
 void h2_peer_unref(struct h2_peer *peer);
 
 struct h2_shard {
@@ -255,7 +264,9 @@ struct h2_server {
 	uint32_t shard_count;
 	struct peer_count *peers, *own_peers;           /* own_peers: NULL if the owner counts */
 	struct loop_timer *reopen_timer, *report_timer; /* [main loop thread] */
-	struct limit_report report;                     /* the same */
+	struct limit_report report;                     /* the same, and what follows */
+	int64_t http1_reported;                         /* clients of HTTP/1 that the log has */
+	uint64_t http1_next; /* clock_now of the next line at the earliest */
 	_Atomic int64_t connections;
 	pthread_mutex_t lock; /* guards the following members, for h2_server_drain */
 	pthread_cond_t changed;

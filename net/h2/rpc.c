@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/compress.h"
+#include "net/places.h"
 
 #include <assert.h>
 #include <string.h>
@@ -19,6 +20,7 @@ enum {
 	PREFIX = sizeof((struct rpc_call *)0)->prefix,
 	FIRST_GRANT = 16384,
 	WINDOW_SLACK = 1024, /* so that a message that is too long arrives, and is rejected */
+	UNKNOWN_MAX = 8192,
 	SPARE_MAX = 1 << 19,
 	OWED_MAX = 1 << 20 /* per I/O thread */
 };
@@ -213,6 +215,19 @@ static void reject_headers(struct rpc_call *call)
 	rpc_reply_write(call, rpc_status(&err), err.text, -1, NULL);
 }
 
+/* The path may be that of an HTTP server. */
+static void refuse_unknown(struct rpc_call *call)
+{
+	const char *path = h2_stream_header(&call->stream, ":path");
+	struct bytes text;
+	bytes_init(&text, UNKNOWN_MAX);
+	bytes_add_text(&text, call->server->unknown);
+	places_hint(path ? path : "", &text);
+	bytes_add_byte(&text, 0);
+	rpc_reply_write(call, RPC_UNIMPLEMENTED, (char *)text.at, -1, NULL);
+	bytes_fini(&text);
+}
+
 static void on_headers(struct h2_stream *stream)
 {
 	struct rpc_call *call = rpc_call_of(stream);
@@ -229,8 +244,10 @@ static void on_headers(struct h2_stream *stream)
 		return;
 	}
 	count(s->options.unknown);
-	rpc_reply_write(call, RPC_UNIMPLEMENTED,
-			call->method ? call->method->unsupported : s->unknown, -1, NULL);
+	if (call->method)
+		rpc_reply_write(call, RPC_UNIMPLEMENTED, call->method->unsupported, -1, NULL);
+	else
+		refuse_unknown(call);
 }
 
 /* ---- the message */

@@ -11,12 +11,12 @@
 enum { RETRY_MS = 1000, TEXT_MAX = sizeof((struct error *)0)->text };
 
 /* PROTOCOL-HTTP2.md, Status-Message: '%' and everything that is not printable ASCII is
- * percent-encoded. */
-static size_t percent_encode(const char *text, char *out)
+ * percent-encoded. What does not fit is left out. */
+static size_t percent_encode(const char *text, char *out, size_t room)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	char *at = out;
-	for (; *text; text++) {
+	for (; *text && (size_t)(at - out) + 3 <= room; text++) {
 		uint8_t c = (uint8_t)*text;
 		if (c >= 0x20 && c <= 0x7e && c != '%') {
 			*at++ = (char)c;
@@ -70,9 +70,10 @@ void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_
 	fields[count++] =
 		(struct h2_header){ "grpc-status", { (const uint8_t *)number, (size_t)len } };
 	if (*text)
-		fields[count++] = (struct h2_header){
-			"grpc-message", { (const uint8_t *)message, percent_encode(text, message) }
-		};
+		fields[count++] =
+			(struct h2_header){ "grpc-message",
+					    { (const uint8_t *)message,
+					      percent_encode(text, message, sizeof message) } };
 	bytes_init(&details, 2 * sizeof packed);
 	if (retry_ms >= 0) {
 		base64_add(&details,

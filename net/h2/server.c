@@ -11,6 +11,7 @@
 #define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
 
 #define REPORT_NS (5 * SECOND)
+#define REPORT_HTTP1_NS (60 * SECOND)
 #define SECTION "limits." /* of the keys that gRPC receivers have */
 
 enum { DEFAULT_BUFFER = 1 << 18 };
@@ -34,10 +35,23 @@ static void reopen_by_time(void *argument)
 	loop_timer_start(s->reopen_timer, reopen_interval(s->options.tls));
 }
 
+/* One line a minute at most. */
+static void report_http1(struct h2_server *s, uint64_t now)
+{
+	int64_t count = metric_get(s->counters.closed[H2_HTTP1]), more = count - s->http1_reported;
+	if (!more || now < s->http1_next)
+		return;
+	s->http1_reported = count;
+	s->http1_next = now + REPORT_HTTP1_NS;
+	log_warn(s->options.log, "Clients speak HTTP/1 to a gRPC port",
+		 log_text("endpoint", s->options.endpoint), log_number("connections", more));
+}
+
 static void report_by_time(void *argument)
 {
 	struct h2_server *s = argument;
 	limit_report_pass(&s->report, s->options.log, clock_now());
+	report_http1(s, clock_now());
 	loop_timer_start(s->report_timer, REPORT_NS);
 }
 

@@ -380,12 +380,17 @@ static enum h2_reason reason_of(ssize_t code)
 
 bool h2_session_receive(struct h2_connection *c, struct view data)
 {
+	if (c->foreign)
+		return h2_http1_receive(c, data);
 	if (!h2_connection_wake(c)) {
 		c->fault = c->fault ? c->fault : H2_PROTOCOL_ERROR;
 		return false;
 	}
 	ssize_t taken = nghttp2_session_mem_recv(c->session, data.at, data.len);
+	if (taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+		return h2_http1_receive(c, data);
 	h2_connection_remember(c, data);
+	c->spoken = c->spoken || c->wakeful || c->history.len >= NGHTTP2_CLIENT_MAGIC_LEN;
 	if (taken < 0 && !c->fault)
 		c->fault = reason_of(taken);
 	return !c->fault;

@@ -3,14 +3,25 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/places.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A client that has just connected is about to call. */
 #define NOT_YET_IDLE_NS (2 * UINT64_C(1000000000))
 
-enum { OUT_MAX = 1 << 20, IDLE_TO_CLOSE = 2 };
+enum { OUT_MAX = 1 << 20, IDLE_TO_CLOSE = 2, REFUSAL_MAX = 1024 };
+
+struct h2_peer *h2_peer_new(const char *address)
+{
+	struct h2_peer *peer = memory_new(sizeof *peer);
+	peer->holds = 1;
+	fields_init(&peer->auth, &tls_owner_limits);
+	snprintf(peer->address, sizeof peer->address, "%s", address);
+	return peer;
+}
 
 void h2_peer_unref(struct h2_peer *peer)
 {
@@ -119,13 +130,20 @@ static const struct h2_route *find_route(const struct h2_server *s, const char *
 }
 
 /* A request without a route gets a plain HTTP response, for clients that use that. */
-static void refuse(struct h2_stream *stream, const char *status, const char *text)
+static void refuse(struct h2_stream *stream, const char *status)
 {
 	const struct h2_header type = { "content-type", view_of("text/plain; charset=utf-8") };
+	const char *path = h2_stream_header(stream, ":path");
+	struct bytes text;
+	bytes_init(&text, REFUSAL_MAX);
+	bytes_add_text(&text, "no such path or media type");
+	places_hint(path ? path : "", &text);
+	bytes_add_byte(&text, '\n');
 	h2_stream_respond(stream, status, &type, 1);
-	h2_stream_send(stream, view_of(text));
+	h2_stream_send(stream, bytes_view(&text));
 	h2_stream_count_error(stream);
 	h2_stream_finish(stream, NULL, NULL, 0);
+	bytes_fini(&text);
 }
 
 /* If memory is short, idle connections are closed: those of peers that have many. */
@@ -144,8 +162,7 @@ void h2_stream_headers_done(struct h2_stream *stream)
 	const struct h2_route *route =
 		find_route(c->shard->server, h2_stream_header(stream, ":path"), type);
 	if (!route) {
-		refuse(stream, begins_with(type, "application/") ? "404" : "415",
-		       "no such path or media type\n");
+		refuse(stream, begins_with(type, "application/") ? "404" : "415");
 		return;
 	}
 	stream->service = route->service;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/http/http_internal.h"
-#include "net/http/http_places.h"
+#include "net/places.h"
 
 #define PATHS_MAX 65536 /* of the text of a 404 */
 
@@ -120,7 +120,7 @@ static void answer_path(struct http_exchange *x)
 		bytes_add_text(&text, x->server->routes[i].path);
 	}
 	bytes_add_byte(&text, ']');
-	http_places_hint(x->target, &text);
+	places_hint(x->target, &text);
 	bytes_add_byte(&text, 0);
 	answer_text(x, 404, (char *)text.at);
 	bytes_fini(&text);

@@ -23,7 +23,6 @@
  *   http_tls.c       client certificates (GnuTLS)
  *   http_state.c     the state that all files share, and its reference count
  *   http_cors.c      what browsers of other origins may do
- *   http_places.c    which servers of the process have which paths
  *   http_exchange.c  one request and its reply (an exchange), whatever carries it
  *   http_request.c   an exchange on an HTTP/1.1 connection
  *   http_memory.c    what connections cost, and what happens if memory is short

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/http/http_internal.h"
-#include "net/http/http_places.h"
+#include "net/places.h"
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
@@ -267,6 +267,16 @@ static bool start_http_2(struct http_server *server, const struct http_server_op
 			 strerror(errno));
 }
 
+static const char *route_of(const void *context, const char *path)
+{
+	const struct http_server *server = context;
+	for (size_t i = 0; i < server->route_count; i++)
+		if (server->routes[i].path && !strcmp(server->routes[i].path, path) &&
+		    strcmp(path, "/") != 0)
+			return server->routes[i].path;
+	return NULL;
+}
+
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err)
 {
 	const struct http_server_config *config = options->config;
@@ -309,7 +319,11 @@ struct http_server *http_server_start(const struct http_server_options *options,
 				      "no effect");
 	log_info(server->log, "Starting HTTP server",
 		 log_text("endpoint", http_server_address(server)));
-	http_places_join(server);
+	places_join(&(struct places_server){ .kind = server->log->component_kind,
+					     .id = server->log->component_id,
+					     .address = http_server_address(server),
+					     .route = route_of,
+					     .server = server });
 	return server;
 }
 
@@ -360,7 +374,7 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	if (!server)
 		return;
 	uint64_t deadline = clock_now() + grace_ns;
-	http_places_leave(server);
+	places_leave(server);
 	atomic_store(&server->stopping, true);
 	if (server->listener)
 		http_listener_refuse(server->listener);
@@ -410,7 +424,7 @@ void http_server_retire(struct http_server **own, uint64_t grace_ns)
 	if (!server)
 		return;
 	uint64_t deadline = clock_now() + grace_ns;
-	http_places_leave(server);
+	places_leave(server);
 	http_listener_refuse(server->listener);
 	drain_daemons(server);
 	atomic_store(&server->retiring, true);

@@ -71,6 +71,7 @@ static uint8_t flags;
 static int peer = -1;            /* the client's end of the socket */
 static uint8_t head[FRAME_HEAD]; /* the frame header that the client is reading */
 static size_t head_len, frame_left;
+static bool heard; /* the server has sent something */
 
 static void must(bool ok)
 {
@@ -366,12 +367,26 @@ static void check_frames(const uint8_t *at, size_t len)
 	}
 }
 
+/* One answer of HTTP/1 in place of all frames, if the client has spoken HTTP/1. It has text of ours
+ * alone. */
+static void check_answer(const uint8_t *at, size_t len)
+{
+	static const char begin[] = "HTTP/1.1 400 Bad Request\r\n";
+	must(flags & RAW && !heard && len >= sizeof begin - 1 && at[len - 1] == '\n');
+	must(memcmp(at, begin, sizeof begin - 1) == 0);
+}
+
 static void read_all(void)
 {
 	static uint8_t buffer[65536];
 	ssize_t len;
-	while (peer >= 0 && (len = read(peer, buffer, sizeof buffer)) > 0)
-		check_frames(buffer, (size_t)len);
+	while (peer >= 0 && (len = read(peer, buffer, sizeof buffer)) > 0) {
+		if (!heard && buffer[0] == 'H')
+			check_answer(buffer, (size_t)len);
+		else
+			check_frames(buffer, (size_t)len);
+		heard = true;
+	}
 }
 
 /* What epoll would report for the socket. */
@@ -536,6 +551,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		start();
 	flags = data[0];
 	head_len = frame_left = 0;
+	heard = false;
 	struct h2_connection *c = connect_client();
 	talk(c, data + 1, data + 1 + STEPS, len - 1 - STEPS);
 	if (!(flags & REPLY_LATE))
