@@ -258,13 +258,22 @@ void log_write(const struct log *log, enum log_level level, const char *file, in
 	pthread_mutex_unlock(&lock);
 }
 
+/* The descriptor of an output that is no file; -1: it is a file. */
+static int stream_of(const char *path)
+{
+	if (strcmp(path, "stderr") == 0)
+		return STDERR_FILENO;
+	return strcmp(path, "stdout") == 0 ? STDOUT_FILENO : -1;
+}
+
+bool log_is_stream(const char *path)
+{
+	return stream_of(path) >= 0;
+}
+
 static bool open_output(struct output *output, const char *path, struct error *err)
 {
-	*output = (struct output){ .fd = -1 };
-	if (strcmp(path, "stderr") == 0)
-		output->fd = STDERR_FILENO;
-	else if (strcmp(path, "stdout") == 0)
-		output->fd = STDOUT_FILENO;
+	*output = (struct output){ .fd = stream_of(path) };
 	if (output->fd >= 0)
 		return true;
 	output->fd = system_open_output(path, O_APPEND, err);

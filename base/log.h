@@ -63,6 +63,8 @@ struct log_config {
 	bool disable_caller;
 };
 
+/* Is it the name of an output that is no file, "stderr" or "stdout"? */
+bool log_is_stream(const char *path);
 /* Before it is called, lines go to stderr as console text at level info. */
 bool log_configure(const struct log_config *config, struct error *err);
 /* Reopens the output files (after SIGHUP, for log rotation) and logs which. After a failure, the

@@ -115,6 +115,7 @@ enum config_role {
 	ROLE_LISTENS,
 	ROLE_CONNECTS, /* host:port or the URL of a destination; or a list of these */
 	ROLE_WRITES_FILE,
+	ROLE_WRITES_LOG, /* a file in a directory that exists, or log_is_stream; a list of these */
 	ROLE_WRITES_DIRECTORY
 };
 

@@ -90,9 +90,11 @@ static void cut_name(char *path)
 	path[1] = '\0';
 }
 
-/* May the section create directories? Without the key it does. */
+/* May the section create directories? Without the key it does, but the log does not. */
 static bool creates(const struct config_spot *spot)
 {
+	if (spot->row->role == ROLE_WRITES_LOG)
+		return false;
 	for (const struct config_row *row = spot->table->rows; row->key; row++)
 		if (!row->alias_of && row->type == CONFIG_BOOL &&
 		    !strcmp(row->key, "create_directory"))
@@ -110,15 +112,17 @@ static void cut_placeholders(char *path)
 	}
 }
 
-static void check_path(struct check *check, const struct config_spot *spot)
+static void check_path(struct check *check, const struct config_spot *spot, const struct node *node,
+		       const char *given)
 {
-	const char *given = *(char *const *)spot->member;
+	bool log = spot->row->role == ROLE_WRITES_LOG;
 	struct error why;
-	if (!given || !*given || path_is_device(given))
+	if (!given || !*given || path_is_device(given) || (log && log_is_stream(given)))
 		return;
 	char *path = memory_text(given);
-	cut_placeholders(path);
-	if (spot->row->role == ROLE_WRITES_FILE && !is_there(path) && errno == ENOENT)
+	if (!log)
+		cut_placeholders(path);
+	if (spot->row->role != ROLE_WRITES_DIRECTORY && !is_there(path) && errno == ENOENT)
 		cut_name(path);
 	while (creates(spot) && !is_there(path) && errno == ENOENT && strcmp(path, "."))
 		cut_name(path);
@@ -127,7 +131,7 @@ static void check_path(struct check *check, const struct config_spot *spot)
 	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
 		mode |= X_OK;
 	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0) {
-		node_error(spot->node, spot->path, &why, "cannot write %.200s: %s", path,
+		node_error(node, spot->path, &why, "cannot write %.200s: %s", path,
 			   strerror(errno));
 		check->ok = problems_add(check->problems, &why);
 	}
@@ -149,7 +153,7 @@ static char *host_of(const char *text)
 	return len ? memory_text_of(host, len) : NULL;
 }
 
-static void check_name(struct check *check, const struct node *node, const char *path,
+static void check_name(struct check *check, const struct config_spot *spot, const struct node *node,
 		       const char *text)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -162,23 +166,31 @@ static void check_name(struct check *check, const struct node *node, const char 
 		freeaddrinfo(found);
 	if (!code)
 		return;
-	node_error(node, path, &why, "cannot resolve the host: %s", gai_strerror(code));
+	node_error(node, spot->path, &why, "cannot resolve the host: %s", gai_strerror(code));
 	check->ok = problems_add(check->problems, &why);
 }
 
-static void check_names(struct check *check, const struct config_spot *spot)
+static void visit_string(struct check *check, const struct config_spot *spot,
+			 const struct node *node, const char *text)
+{
+	if (spot->row->role != ROLE_CONNECTS)
+		check_path(check, spot, node, text);
+	else if (text && *text)
+		check_name(check, spot, node, text);
+}
+
+/* One string, or each of a list. */
+static void visit_strings(struct check *check, const struct config_spot *spot)
 {
 	const struct strings *list = spot->member;
-	const char *text = *(char *const *)spot->member;
+	const struct node *node = spot->node;
 	if (spot->row->type != CONFIG_STRINGS) {
-		if (text && *text)
-			check_name(check, spot->node, spot->path, text);
+		visit_string(check, spot, node, *(char *const *)spot->member);
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++) {
-		bool listed = spot->node && spot->node->kind == NODE_LIST && i < spot->node->count;
-		check_name(check, listed ? spot->node->children[i] : spot->node, spot->path,
-			   list->at[i]);
+		bool listed = node && node->kind == NODE_LIST && i < node->count;
+		visit_string(check, spot, listed ? node->children[i] : node, list->at[i]);
 	}
 }
 
@@ -190,10 +202,8 @@ static void visit(void *context, const struct config_spot *spot)
 		check_server_tls(context, spot);
 	else if (table == &tls_client_table || table == &tls_client_optional_table)
 		check_client_tls(context, spot);
-	else if (spot->row->role == ROLE_WRITES_FILE || spot->row->role == ROLE_WRITES_DIRECTORY)
-		check_path(context, spot);
-	else if (spot->row->role == ROLE_CONNECTS)
-		check_names(context, spot);
+	else if (spot->row->role != ROLE_NONE && spot->row->role != ROLE_LISTENS)
+		visit_strings(context, spot);
 }
 
 bool environment_check(const struct graph *graph, const struct telemetry *telemetry,
@@ -202,5 +212,6 @@ bool environment_check(const struct graph *graph, const struct telemetry *teleme
 	struct check check = { problems, true };
 	check_listeners(&check, graph, telemetry);
 	graph_walk(graph, visit, &check);
+	telemetry_walk(telemetry, visit, &check);
 	return check.ok;
 }

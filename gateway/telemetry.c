@@ -123,6 +123,7 @@ static const struct config_row logs_rows[] = {
 		       .help = "Limits the number of lines with the same message, regardless of "
 			       "their fields."),
 	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",
+		   .role = ROLE_WRITES_LOG,
 		   .help = "`stderr`, `stdout` or files (reopened on SIGHUP)."),
 	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths",
 		   .def = "[stderr]", .inert = true,
@@ -512,6 +513,12 @@ void telemetry_unref(struct telemetry **telemetry)
 	config_release(&telemetry_table, &t->config);
 	memory_free(t);
 	*telemetry = NULL;
+}
+
+void telemetry_walk(const struct telemetry *t,
+		    void (*visit)(void *context, const struct config_spot *spot), void *context)
+{
+	config_walk(&telemetry_table, &t->config, t->node, "service::telemetry", visit, context);
 }
 
 void telemetry_print(const struct telemetry *t, bool redact, bool json, struct bytes *out)

@@ -24,6 +24,9 @@ char *telemetry_endpoint(const struct telemetry *telemetry);
 /* Opens the metrics listener. */
 bool telemetry_start(struct telemetry *telemetry, struct error *err);
 void telemetry_unref(struct telemetry **telemetry);
+/* Visits the rows of the section (config_walk). */
+void telemetry_walk(const struct telemetry *telemetry,
+		    void (*visit)(void *context, const struct config_spot *spot), void *context);
 /* The section service::telemetry, for graph_print. */
 void telemetry_print(const struct telemetry *telemetry, bool redact, bool json, struct bytes *out);
 

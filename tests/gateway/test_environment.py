@@ -165,6 +165,19 @@ service:
     assert sorted(os.listdir(tmp_path)) == ["base.yaml", "c.yaml", "plain"]
 
 
+def test_places_of_the_log(build, tmp_path):
+    """Of those that stand for files; directories are not created for a log."""
+    text = """service:
+  telemetry:
+    logs:
+      output_paths: [stderr, stdout, /dev/stderr, here.log, absent/x.log, absent/y.log]
+"""
+    said = "c.yaml:4:%d: service::telemetry::logs::output_paths: cannot write absent: No such file or directory"
+    assert both(build, tmp_path, text) == [said % 61, said % 75]
+    assert both(build, tmp_path, text.replace(", absent/x.log, absent/y.log", "")) == []
+    assert sorted(os.listdir(tmp_path)) == ["base.yaml", "c.yaml"]
+
+
 def test_a_good_environment_has_no_errors_and_nothing_is_left(build, pems, tmp_path):
     text = """receivers:
   otlp:
