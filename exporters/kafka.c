@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "exporters/kafka_config.h"
 #include "exporters/kafka_pprof.h"
+#include "net/kafka/kafka_question.h"
 #include "pipeline/delivery/body.h"
 #include "pipeline/delivery/idempotency.h"
 #include "pipeline/reopen.h"
@@ -220,6 +221,45 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 	memory_free(headers);
 }
 
+/* ---- asking ---- */
+
+static void on_answer(void *argument, struct kafka_result result)
+{
+	fail(argument, result.outcome == KAFKA_OK ? SEND_OK : SEND_PERMANENT, result.reason);
+}
+
+/* Can the data name the topic? */
+static bool names_topic(const struct kafka_config *c)
+{
+	const struct kafka_profiles_config *p = &c->profiles;
+	return (c->topic_from_attribute && *c->topic_from_attribute) || p->topic_from_tenant ||
+	       (p->topic_from_metadata_key && *p->topic_from_metadata_key);
+}
+
+static void kafka_probe(void *instance, const struct part *part, uint64_t timeout_ns,
+			struct sending *sending)
+{
+	struct kafka *self = instance;
+	const struct kafka_config *c = self->config;
+	(void)part;
+	kafka_question_ask(
+		&(struct kafka_question){
+			.loop = self->host->loop,
+			.config = &c->client,
+			.topic = c->profiles.topic,
+			.may_lack = c->producer.allow_auto_topic_creation || names_topic(c),
+			.timeout_ns = timeout_ns,
+		},
+		on_answer, sending);
+}
+
+static void kafka_blame(void *instance, uint32_t member, struct error *err)
+{
+	(void)instance;
+	(void)member;
+	error_prefix(err, "brokers");
+}
+
 /* ---- life ---- */
 
 static bool read_certificates(void *context, bool *changed, struct error *err)
@@ -348,6 +388,8 @@ static const struct exporter_ops kafka_ops = {
 	.prompt = kafka_prompt,
 	.reads = kafka_reads,
 	.send = kafka_send,
+	.probe = kafka_probe,
+	.blame = kafka_blame,
 };
 
 const struct component_factory kafka_exporter = {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "base/memory.h"
 #include "exporters/load_balancing_config.h"
 #include "exporters/load_balancing_key.h"
@@ -160,7 +162,47 @@ static bool serves(void *instance, uint32_t member)
 	return load_balancing_members_has(&((struct load_balancing *)instance)->members, member);
 }
 
-static const struct member_ops member_ops = { .lanes = lanes, .count = count, .serves = serves };
+static uint32_t number(void *instance, uint32_t index)
+{
+	struct load_balancing *self = instance;
+	struct load_balancing_candidate candidates[LOAD_BALANCING_MEMBERS_MAX];
+	size_t found = load_balancing_members_list(&self->members, NULL, candidates);
+	return index < found ? candidates[index].number : 0;
+}
+
+static const struct member_ops member_ops = {
+	.lanes = lanes, .count = count, .serves = serves, .number = number
+};
+
+/* The place of a fixed member in the list. */
+static size_t find_fixed(const struct load_balancing *self, const char *endpoint)
+{
+	const struct strings *names = &self->config->resolver.fixed.hostnames;
+	for (size_t i = 0; i < names->count; i++) {
+		char *named = load_balancing_config_endpoint(names->at[i], NULL);
+		bool same = !strcmp(named, endpoint);
+		memory_free(named);
+		if (same)
+			return i;
+	}
+	return 0;
+}
+
+static void load_balancing_blame(void *instance, uint32_t number, struct error *err)
+{
+	struct load_balancing *self = instance;
+	struct load_balancing_member *member = load_balancing_members_use(&self->members, number);
+	if (!self->config->resolver.dns.present.enabled) {
+		error_prefix(err, "resolver::static::hostnames[%zu]",
+			     member ? find_fixed(self, member->endpoint) : 0);
+	} else {
+		if (member)
+			error_prefix(err, "%s", member->endpoint);
+		error_prefix(err, "resolver::dns::hostname");
+	}
+	if (member)
+		load_balancing_members_used(member);
+}
 
 /* With the port for those that have none. */
 static bool set_members(struct load_balancing *self, char *const *hosts, size_t count,
@@ -307,6 +349,8 @@ static const struct exporter_ops load_balancing_ops = {
 	.members = &member_ops,
 	.prompt = load_balancing_prompt,
 	.send = load_balancing_send,
+	.probe = load_balancing_send,
+	.blame = load_balancing_blame,
 };
 
 const struct component_factory load_balancing_exporter = {

@@ -170,7 +170,7 @@ static const struct config_table protocol_table = { sizeof(struct load_balancing
 						    protocol_rows };
 
 static const struct config_row static_rows[] = {
-	ROW(load_balancing_static_config, hostnames,
+	ROW(load_balancing_static_config, hostnames, .role = ROLE_CONNECTS,
 	    .help = "The members: `host` or `host:port`, at most 64. Default port: 4317."),
 	{ 0 }
 };
@@ -181,7 +181,7 @@ static const struct config_table static_table = { .size = sizeof(
 						  .optional = true };
 
 static const struct config_row dns_rows[] = {
-	ROW(load_balancing_dns_config, hostname,
+	ROW(load_balancing_dns_config, hostname, .role = ROLE_CONNECTS,
 	    .help = "Each address of this name is a member, of more than 64 the first in "
 		    "alphabetical order."),
 	ROW(load_balancing_dns_config, port, .def = "\"" DEFAULT_PORT "\"",

@@ -135,6 +135,7 @@ static const struct exporter_ops otlp_grpc_ops = {
 	.prompt = otlp_grpc_prompt,
 	.encode = otlp_grpc_encode,
 	.send = otlp_grpc_send,
+	.probe = otlp_grpc_send,
 };
 
 const struct component_factory otlp_grpc_exporter = {

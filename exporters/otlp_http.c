@@ -26,6 +26,7 @@ struct otlp_http {
 	struct http_sender sender;
 	struct packet_form form;
 	enum store store;
+	bool whole; /* profiles_endpoint is the URL */
 };
 
 enum { PROTO, JSON };
@@ -93,7 +94,7 @@ static bool otlp_http_create(void *instance, const void *settings, const struct 
 {
 	struct otlp_http *self = instance;
 	const struct otlp_http_config *c = settings;
-	bool whole = given(c->profiles_endpoint);
+	bool whole = self->whole = given(c->profiles_endpoint);
 	(void)err;
 	self->store = (enum store)c->preset.index;
 	self->form = http_sender_form(&c->client,
@@ -134,6 +135,13 @@ static const char *otlp_http_endpoint(void *instance)
 {
 	const struct otlp_http *self = instance;
 	return self->sender.endpoint;
+}
+
+static void otlp_http_blame(void *instance, uint32_t member, struct error *err)
+{
+	const struct otlp_http *self = instance;
+	(void)member;
+	error_prefix(err, self->whole ? "profiles_endpoint" : "endpoint");
 }
 
 /* ---- configuration ---- */
@@ -227,6 +235,8 @@ static const struct exporter_ops otlp_http_ops = {
 	.encode = otlp_http_encode,
 	.reads = otlp_http_reads,
 	.send = otlp_http_send,
+	.probe = otlp_http_send,
+	.blame = otlp_http_blame,
 };
 
 const struct component_factory otlp_http_exporter = {

@@ -452,6 +452,7 @@ static const struct exporter_ops parca_ops = {
 	.destination = parca_destination,
 	.endpoint = parca_endpoint,
 	.send = parca_send,
+	.probe = parca_send,
 };
 
 const struct component_factory parca_exporter = {

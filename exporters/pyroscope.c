@@ -189,6 +189,8 @@ static void pyroscope_answered(void *instance, struct packet *packet,
 {
 	(void)instance;
 	pyroscope_judge(result, request_of(packet, NULL)->len, verdict);
+	if (!packet->samples && pyroscope_found_nothing(result))
+		verdict->outcome = SEND_OK;
 }
 
 static const struct http_service service = { "application/proto", pyroscope_answered };
@@ -437,6 +439,7 @@ static const struct exporter_ops pyroscope_ops = {
 	.destination = pyroscope_destination,
 	.endpoint = pyroscope_endpoint,
 	.send = pyroscope_send,
+	.probe = pyroscope_send,
 };
 
 const struct component_factory pyroscope_exporter = {

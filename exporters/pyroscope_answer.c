@@ -56,6 +56,11 @@ static uint64_t number_in(struct view text)
 	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
 }
 
+bool pyroscope_found_nothing(const struct http_result *result)
+{
+	return result->status == 400 && begins(result->body, "{\"code\":\"invalid_argument\"");
+}
+
 /* Older stores quote labels, which a sender chose: only the beginning of the message, where no
  * label can stand, and its last words count. */
 void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict)

@@ -13,4 +13,8 @@
  */
 void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict);
 
+/* Is this how the store answers to a push without series? As an invalid one, in the form of Connect
+ * (connectrpc.com, "Error End-Stream"; pkg/distributor). */
+bool pyroscope_found_nothing(const struct http_result *result);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "config/scalar.h"
 #include "config/source.h"
 #include "config/suggest.h"
 #include "gateway/components.h"
@@ -11,6 +12,7 @@
 #include "gateway/usage.h"
 #include "pipeline/graph/inventory.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,18 +33,49 @@ static void print_warning(void *context, const char *id, const char *text)
 	fprintf(stderr, "Warning: %s [%s]\n", text, id);
 }
 
+/* --timeout; 0: each exporter has its own. */
+static bool read_timeout(const struct options *options, int64_t *ns, struct error *err)
+{
+	*ns = 0;
+	if (!options->timeout)
+		return true;
+	if (!options->connect)
+		return error_set(err, ERROR_CONFIG, "--timeout: has an effect only with --connect");
+	if (!scalar_duration(options->timeout, ns, err))
+		return error_prefix(err, "--timeout");
+	return *ns >= 1000000 || error_set(err, ERROR_CONFIG, "--timeout: must be at least 1ms");
+}
+
+/* What the exporters log meanwhile, their errors say. */
+static bool ask_destinations(struct graph *graph, uint64_t timeout_ns, struct problems *problems)
+{
+	signal(SIGPIPE, SIG_IGN);
+	log_configure(&(struct log_config){ .level = LOG_ERROR }, NULL);
+	return graph_probe(graph, timeout_ns, problems);
+}
+
+static bool look_around(struct service *service, int64_t timeout_ns)
+{
+	const struct options *o = service->options;
+	struct graph *graph = service->reload.running->graph;
+	bool ok = !o->environment ||
+		  environment_check(graph, service->runtime.telemetry, o->connect, o->problems);
+	return (!o->connect || ask_destinations(graph, (uint64_t)timeout_ns, o->problems)) && ok;
+}
+
 bool command_validate(const struct options *options, struct error *err)
 {
 	struct service service;
+	int64_t timeout_ns;
+	if (!read_timeout(options, &timeout_ns, err))
+		return false;
 	bool ok = service_open(&service, options, err);
 	uint32_t warnings = ok ? graph_lint(service.reload.running->graph, print_warning, NULL) : 0;
 	if (warnings && options->deny_warnings)
 		ok = error_set(err, ERROR_CONFIG,
 			       "warnings: %u. service::silence takes the identifiers in brackets",
 			       warnings);
-	if (ok && options->environment)
-		ok = environment_check(service.reload.running->graph, service.runtime.telemetry,
-				       options->problems);
+	ok = ok && look_around(&service, timeout_ns);
 	service_close(&service);
 	return ok;
 }

@@ -16,6 +16,7 @@
 
 struct check {
 	struct problems *problems;
+	bool asks; /* destinations are asked, too */
 	bool ok;
 };
 
@@ -170,12 +171,19 @@ static void check_name(struct check *check, const struct config_spot *spot, cons
 	check->ok = problems_add(check->problems, &why);
 }
 
+/* An exporter that is asked resolves the name itself, or leaves that to its proxy. */
+static bool is_asked(const struct check *check, const struct config_spot *spot)
+{
+	static const char section[] = "exporters::";
+	return check->asks && !strncmp(spot->path, section, strlen(section));
+}
+
 static void visit_string(struct check *check, const struct config_spot *spot,
 			 const struct node *node, const char *text)
 {
 	if (spot->row->role != ROLE_CONNECTS)
 		check_path(check, spot, node, text);
-	else if (text && *text)
+	else if (text && *text && !is_asked(check, spot))
 		check_name(check, spot, node, text);
 }
 
@@ -206,10 +214,10 @@ static void visit(void *context, const struct config_spot *spot)
 		visit_strings(context, spot);
 }
 
-bool environment_check(const struct graph *graph, const struct telemetry *telemetry,
+bool environment_check(const struct graph *graph, const struct telemetry *telemetry, bool asks,
 		       struct problems *problems)
 {
-	struct check check = { problems, true };
+	struct check check = { problems, asks, true };
 	check_listeners(&check, graph, telemetry);
 	graph_walk(graph, visit, &check);
 	telemetry_walk(telemetry, visit, &check);

@@ -51,6 +51,14 @@ const struct option options_table[] = {
 	       .help = "validate also checks this machine: ports can be bound, certificates load, "
 		       "match their keys and have not expired, files can be written, and the "
 		       "names of destinations resolve. It connects to no destination."),
+	OPTION("--connect", connect, .kind = OPTION_SWITCH, .commands = "validate",
+	       .help = "validate also asks the destinations of all exporters in use, with their "
+		       "TLS, credentials and proxies, whether they would take data. The request "
+		       "has no data, so nothing is stored."),
+	OPTION("--timeout", timeout, .kind = OPTION_STRING, .argument = "TIME",
+	       .commands = "validate",
+	       .help = "How long each destination may take to answer with --connect; overrides "
+		       "the timeout of its exporter."),
 	OPTION("--profiles-only", profiles_only, .kind = OPTION_SWITCH,
 	       .help = "Skips pipelines of other signals, the components that no pipeline for "
 		       "profiles uses, and extensions that this build does not have, with a "

@@ -11,11 +11,11 @@ struct options {
 	const char *command; /* NULL: run */
 	/* NULL-terminated; arguments: everything but flags */
 	const char **configs, **compares, **sets, **arguments;
-	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
+	const char *feature_gates, *format, *mode, *shutdown_timeout, *timeout, *repeat, *to;
 	/* gets all errors of the configuration; of the caller of options_parse */
 	struct problems *problems;
 	bool help, version, profiles_only, environment, insecure_listen, dry_run, include_partial;
-	bool deny_warnings, strict_exit;
+	bool deny_warnings, strict_exit, connect;
 };
 
 /* The options of the command line, for the parser, --help, the manual and the man page. */

@@ -224,6 +224,8 @@ struct member_ops {
 	uint32_t (*count)(void *self);
 	/* Is this still a member? What waits for one that is not is planned again. [any thread] */
 	bool (*serves)(void *self, uint32_t member);
+	/* The number of the member at this index; 0: there are not so many now. [loop thread] */
+	uint32_t (*number)(void *self, uint32_t index);
 };
 
 struct exporter_ops {
@@ -282,6 +284,18 @@ struct exporter_ops {
 	 * exceeded its deadline. [pool thread; any thread if prompt] */
 	void (*send)(void *self, const struct part *part, uint64_t timeout_ns,
 		     struct sending *sending);
+	/*
+	 * For `validate --connect`: asks the destination, or the member part->group, with a request
+	 * that stores nothing, over the same connections and with the same credentials as send. The
+	 * packet of the part is valid and has no samples, so it is `send` where a destination
+	 * accepts such a request. The result is SEND_OK if the destination would take data. NULL:
+	 * there is none on a network. [loop thread]
+	 */
+	void (*probe)(void *self, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending);
+	/* Puts the key that names the destination, or this member (0: all of them), before the text
+	 * of an error. NULL: the key is `endpoint`. [loop thread] */
+	void (*blame)(void *self, uint32_t member, struct error *err);
 };
 
 /* The route of a Profile that no pipeline gets: it is dropped and counted. */

@@ -172,6 +172,18 @@ enum queue_entry {
 	ENTRY_ALWAYS /* also when the queue is full, because no other queue would keep it */
 };
 
+/*
+ * [loop thread] Asks the destination, or a member of it (0: there are none), with a request that
+ * stores nothing (exporter_ops.probe), past the queue and without retries. timeout_ns 0: that of
+ * the configuration. done runs on the loop thread; its result is valid during the call. The
+ * exporter has started, and stops only afterwards.
+ */
+void delivery_probe(struct delivery *delivery, uint32_t member, uint64_t timeout_ns,
+		    void (*done)(void *context, const struct send_result *result), void *context);
+/* Would the destination take data? If not, err has the reason in the words of the log (struct
+ * outage), and no byte of the destination. */
+bool delivery_probe_judge(const struct send_result *result, struct error *err);
+
 /* [any thread] Where the samples of a pipeline, by ID, and of a tenant (NULL: none) count. Valid as
  * long as the delivery. */
 struct book *delivery_book(struct delivery *delivery, const char *pipeline, const char *tenant);

@@ -25,6 +25,8 @@
  * ones, then to the one that learns the result of its send.
  */
 struct sending {
+	/* what its result leads to [any thread] */
+	void (*done)(struct sending *sending, const struct send_result *result);
 	struct delivery *delivery;
 	struct lane *lane; /* NULL: it takes from the backlog */
 	struct circuit_place place;

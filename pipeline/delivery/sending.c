@@ -535,7 +535,7 @@ static void conclude_failure(void *argument)
 }
 
 /* Success is handled by the thread that learns of it; failure by the loop thread. */
-void sending_done(struct sending *s, const struct send_result *result)
+static void conclude(struct sending *s, const struct send_result *result)
 {
 	assert(s->flying);
 	s->flying = false;
@@ -550,6 +550,11 @@ void sending_done(struct sending *s, const struct send_result *result)
 	next_part(s);
 }
 
+void sending_done(struct sending *s, const struct send_result *result)
+{
+	s->done(s, result);
+}
+
 void sending_hasten(struct sending *s)
 {
 	if (!s->waiting)
@@ -561,6 +566,7 @@ void sending_hasten(struct sending *s)
 
 void sending_init(struct sending *s, struct delivery *d, struct lane *lane)
 {
+	s->done = conclude;
 	s->delivery = d;
 	s->lane = lane;
 	s->timer = loop_timer_new(d->options.loop, retry_due, s);

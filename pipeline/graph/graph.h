@@ -96,6 +96,12 @@ const struct service_config *graph_service(const struct graph *graph);
 uint32_t graph_lint(const struct graph *graph,
 		    void (*found)(void *context, const char *id, const char *text), void *context);
 
+/* Asks the destinations of the exporters in use, all at once, each with a request that stores
+ * nothing (pipeline/graph/probes.c), and reports those that would not take data, in the order of
+ * the configuration. timeout_ns: how long each may take; 0: its own timeout. Runs the loop until
+ * the last one has answered. Instead of graph_start. False: there is an error. */
+bool graph_probe(struct graph *graph, uint64_t timeout_ns, struct problems *problems);
+
 /* Prints the effective configuration (pipeline/graph/inventory.h). telemetry: service::telemetry,
  * printed in the same form. redact: omits secrets and values that ${...} inserted. */
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,

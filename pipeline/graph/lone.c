@@ -9,6 +9,7 @@ struct lone {
 	struct declared declared; /* its own copy */
 	struct delivery_config config;
 	struct named_auths auths;
+	size_t borrowed; /* extensions behind them, in this order */
 	struct host host;
 	void *self;
 	struct delivery *delivery;
@@ -92,27 +93,40 @@ struct lone *lone_new(struct graph *graph, const char *id,
 	return lone;
 }
 
-/* The extensions behind its authenticators. */
+/* The extension behind its authenticator. Several lone exporters can share it. */
+static bool borrow_extension(struct instance *e, struct error *err)
+{
+	const struct extension_ops *ops = e->declared->factory->extension;
+	if (!e->borrowers && ops->start && !ops->start(e->self, err))
+		return declared_blame(e->declared, err);
+	e->borrowers++;
+	return true;
+}
+
+static void return_extension(struct instance *e)
+{
+	const struct extension_ops *ops = e->declared->factory->extension;
+	if (!--e->borrowers && ops->stop)
+		ops->stop(e->self);
+}
+
+static struct instance *extension_of(const struct lone *lone, size_t index)
+{
+	return graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[index].id);
+}
+
 static bool start_extensions(struct lone *lone, struct error *err)
 {
-	for (size_t i = 0; i < lone->auths.count; i++) {
-		const struct instance *e =
-			graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[i].id);
-		const struct extension_ops *ops = e->declared->factory->extension;
-		if (ops->start && !ops->start(e->self, err))
-			return declared_blame(e->declared, err);
-	}
+	for (; lone->borrowed < lone->auths.count; lone->borrowed++)
+		if (!borrow_extension(extension_of(lone, lone->borrowed), err))
+			return false;
 	return true;
 }
 
 static void stop_extensions(struct lone *lone)
 {
-	for (size_t i = 0; i < lone->auths.count; i++) {
-		const struct instance *e =
-			graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[i].id);
-		if (e->declared->factory->extension->stop)
-			e->declared->factory->extension->stop(e->self);
-	}
+	while (lone->borrowed)
+		return_extension(extension_of(lone, --lone->borrowed));
 }
 
 bool lone_start(struct lone *lone, struct error *err)
@@ -127,6 +141,11 @@ bool lone_start(struct lone *lone, struct error *err)
 struct delivery *lone_delivery(struct lone *lone)
 {
 	return lone->delivery;
+}
+
+void *lone_exporter(const struct lone *lone)
+{
+	return lone->self;
 }
 
 const char *lone_type(const struct lone *lone)

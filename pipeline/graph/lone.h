@@ -6,10 +6,11 @@
 #include "pipeline/graph/graph.h"
 
 /*
- * One exporter of a configuration without its pipelines, for `portcullis replay`. It is an instance
- * of its own, with the limits, retries, timeout and authenticators of the configuration. Senders
- * wait for its result; it has a queue for one packet, no storage and no directory of dead letters:
- * the caller gets what is lost. Nothing else of the configuration is started.
+ * One exporter of a configuration without its pipelines, for `portcullis replay` and `validate
+ * --connect`. It is an instance of its own, with the limits, retries, timeout and authenticators of
+ * the configuration. Senders wait for its result; it has a queue for one packet, no storage and no
+ * directory of dead letters: the caller gets what is lost. Nothing else of the configuration is
+ * started.
  *
  * All functions run on the loop thread.
  */
@@ -23,6 +24,7 @@ struct lone *lone_new(struct graph *graph, const char *id,
 		      void *context, struct error *err);
 bool lone_start(struct lone *lone, struct error *err);
 struct delivery *lone_delivery(struct lone *lone);
+void *lone_exporter(const struct lone *lone);   /* the instance */
 const char *lone_type(const struct lone *lone); /* the exporter's */
 /* After lone_start, also if that failed; nothing is enqueued any more. */
 void lone_stop(struct lone *lone, void (*stopped)(void *argument), void *argument);

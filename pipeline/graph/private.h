@@ -19,6 +19,7 @@
  * graph to the next. For that time both graphs have the instance. */
 struct instance {
 	uint32_t graphs;     /* that have it */
+	uint32_t borrowers;  /* lone exporters that have it started (lone.c) */
 	struct declared own; /* of receivers and extensions, which may outlive the inventory */
 	const struct declared *declared;
 	struct named_auths auths;

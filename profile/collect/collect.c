@@ -9,8 +9,7 @@
  * Resources and scopes are interned like dictionary entries, by their canonical bytes, so all
  * requests of one service become one resource with one scope. Profiles are appended to `body`; a
  * chunk states which of them belong to which scope. Sealing sorts the chunks by scope and keeps
- * their order, which is sufficient to keep one request's Profiles together. A rollback only
- * shortens arrays.
+ * their order, so that one request's Profiles stay together. A rollback only shortens arrays.
  */
 /* A range of the bytes of a table or of `body`. */
 struct part {
@@ -128,9 +127,8 @@ void collect_unref(struct collect **slot)
 {
 	struct collect *c = *slot;
 	*slot = NULL;
-	if (!c)
-		return;
-	fini(c);
+	if (c)
+		fini(c);
 	memory_free(c);
 }
 
@@ -554,14 +552,14 @@ static void note_tables(const struct dictionary *d, struct packet *packet)
 
 struct packet *collect_seal(struct collect *c)
 {
-	assert(c->contributions.count);
 	size_t size = message_size(c);
 	struct packet *packet = packet_new(size, c->contributions.count);
 	put_message(c, &packet->otlp);
 	assert(packet->otlp.len == size);
 	note_tables(&c->dictionary, packet);
-	memcpy(packet->contributions, c->contributions.at,
-	       c->contributions.count * sizeof *packet->contributions);
+	if (!collect_empty(c))
+		memcpy(packet->contributions, c->contributions.at,
+		       c->contributions.count * sizeof *packet->contributions);
 	packet->oldest_arrival = c->oldest_arrival;
 	packet->resources = c->resources.count - 1;
 	packet->profiles = c->counts.profiles;
@@ -569,6 +567,19 @@ struct packet *collect_seal(struct collect *c)
 	packet->newest = c->counts.newest;
 	packet->oldest = packet->newest ? c->counts.oldest : 0;
 	reset(c);
+	return packet;
+}
+
+struct packet *collect_nothing(void)
+{
+	struct collect *c = collect_new(&(struct collect_limits){ .hard_bytes = INT32_MAX });
+	struct profiles p = { 0 };
+	profiles_reset(&p, NULL, (struct view){ 0 }, SIZE_MAX / 2);
+	begin(c, &p);
+	scope_of(c, &p, &(struct scope){ 0 }, resource_of(c, &p, &(struct resource){ 0 }));
+	struct packet *packet = collect_seal(c);
+	collect_unref(&c);
+	profiles_fini(&p);
 	return packet;
 }
 

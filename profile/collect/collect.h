@@ -77,6 +77,9 @@ size_t collect_footprint(const struct collect *c); /* memory held */
 /* Returns the sealed packet, with one reference. The collector is then empty and keeps its
  * capacity. */
 struct packet *collect_seal(struct collect *c);
+/* The same of a request without data: no Profile, but a Resource and a Scope, both empty, because
+ * some stores reject a request without any. */
+struct packet *collect_nothing(void);
 
 /* Discards the added requests, as collect_unref does; keeps the capacity. */
 void collect_discard(struct collect *c);

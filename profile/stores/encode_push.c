@@ -49,18 +49,22 @@ static bool add_profile(const struct pprof_out *out, void *context)
 	       error_set(w->err, ERROR_TOO_LARGE, "the pprofs of the series are too large");
 }
 
-static bool write_request(const struct profiles *p, struct bytes *out, struct error *err)
+static bool write_series(const struct profiles *p, struct bytes *out, struct error *err)
 {
 	struct request_writer w = { .p = p, .err = err };
 	bytes_init(&w.series, out->max);
 	bytes_init(&w.scratch, out->max);
-	bool ok = p->resources.count == 1 && add_labels(&w, p->resources.at) &&
-		  encode_pprof(p, true, add_profile, &w, err) &&
+	bool ok = add_labels(&w, p->resources.at) && encode_pprof(p, true, add_profile, &w, err) &&
 		  (wire_add_len(out, PUSH_SERIES, bytes_view(&w.series)) ||
 		   error_set(err, ERROR_TOO_LARGE, "the series is too large"));
 	bytes_fini(&w.series);
 	bytes_fini(&w.scratch);
 	return ok;
+}
+
+static bool write_request(const struct profiles *p, struct bytes *out, struct error *err)
+{
+	return !p->profiles.count || (p->resources.count == 1 && write_series(p, out, err));
 }
 
 size_t encode_push_max(const struct packet *packet)

@@ -9,7 +9,7 @@
  * A push.v1.PushRequest for one series (pyroscope, api/push/v1/push.proto), from a packet with one
  * resource whose attributes are the labels, as profile/stores/regroup.h creates it. Each pprof is
  * one RawSample, not compressed individually. ERROR_TOO_LARGE if the request would exceed
- * encode_push_max bytes; it must then be split.
+ * encode_push_max bytes; it must then be split. Without Profiles, it is a request without series.
  */
 bool encode_push(const struct packet *packet, struct bytes *out, struct error *err);
 size_t encode_push_max(const struct packet *packet);

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import subprocess
 
 from harness.gateway import Gateway
 from interop import process
@@ -26,3 +27,22 @@ def flushed(g, exporter, pipeline="profiles"):
         return (g.total("otelcol_ledger_batched_samples") == 0 and g.balanced(pipeline, exporter)
                 and g.total("otelcol_ledger_queued_samples", exporter=exporter) == 0)
     g.until(done)
+
+
+ASKING = """receivers: {nop: }
+service:
+  silence: [no-policy, otlp-to-parca]
+  pipelines: {profiles: {receivers: [nop], exporters: [%s]}}
+exporters:
+"""
+
+
+def connect(exporters):
+    """What `validate --connect` says of exporters, {ID: the section}, without the places and paths."""
+    with process.directory() as place:
+        lines = ("  %s: {%s}\n" % item for item in exporters.items())
+        (place / "c.yaml").write_text(ASKING % ", ".join(exporters) + "".join(lines))
+        done = subprocess.run([BINARY, "validate", "--connect", "--timeout", "60s", place / "c.yaml"], capture_output=True, text=True,
+                              timeout=120)
+    assert done.stdout == "" and done.returncode == bool(done.stderr)
+    return [line.split(": ", 3)[3] for line in done.stderr.splitlines()]

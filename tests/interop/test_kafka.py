@@ -8,7 +8,7 @@ from harness import build as make
 from harness import otlp, peers, references
 from harness.kafka import Reader
 from interop import process
-from interop.gate import BINARY, flushed, gateway
+from interop.gate import BINARY, connect, flushed, gateway
 
 CONFIG = """
 receivers:
@@ -54,6 +54,13 @@ def read_all(broker, topic, wanted):
 
 def total(messages):
     return otlp.all_samples(references.read(m) for m in list(messages))
+
+
+def test_a_question_about_a_topic_creates_none(kafka_broker):
+    """The second one is answered as the first."""
+    asked = "brokers: ['%s'], profiles: {topic: asked}" % kafka_broker.address
+    never = asked + ", producer: {allow_auto_topic_creation: false}"
+    assert [len(connect({"kafka": section})) for section in (asked, never, asked)] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("encoding", ["otlp_proto", "otlp_json"])

@@ -65,11 +65,24 @@ static void a_small_packet_cannot_become_a_huge_request(void **state)
 	bytes_fini(&out);
 }
 
+static void without_data_it_is_a_request_without_series(void **state)
+{
+	(void)state;
+	struct bytes out = { 0 };
+	struct error err = { 0 };
+	struct packet *packet = collect_nothing();
+	assert_true(encode_push(packet, &out, &err));
+	assert_int_equal(out.len, 0);
+	bytes_fini(&out);
+	packet_unref(&packet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_series_is_encoded),
 		cmocka_unit_test(a_small_packet_cannot_become_a_huge_request),
+		cmocka_unit_test(without_data_it_is_a_request_without_series),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
