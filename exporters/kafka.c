@@ -157,21 +157,26 @@ static void fail(struct sending *sending, enum send_outcome outcome, const char 
 				      .outcome = outcome, .retry_after_ms = -1, .reason = reason });
 }
 
-static void on_report(void *argument, struct kafka_result result)
+static void on_answer(void *sending, struct kafka_result result)
 {
 	static const enum send_outcome outcomes[] = { [KAFKA_OK] = SEND_OK,
 						      [KAFKA_RETRY] = SEND_RETRY,
 						      [KAFKA_PERMANENT] = SEND_PERMANENT,
 						      [KAFKA_TOO_LARGE] = SEND_TOO_LARGE };
-	struct flight flight = *(struct flight *)argument;
-	memory_free(argument);
-	packet_unref(&flight.packet);
-	sending_done(flight.sending,
+	sending_done(sending,
 		     &(struct send_result){ .outcome = outcomes[result.outcome],
 					    .retry_after_ms = -1,
 					    .reason = result.reason,
 					    .cause = result.cause,
 					    .kafka_status = result.code > 0 ? result.code : 0 });
+}
+
+static void on_report(void *argument, struct kafka_result result)
+{
+	struct flight flight = *(struct flight *)argument;
+	memory_free(argument);
+	packet_unref(&flight.packet);
+	on_answer(flight.sending, result);
 }
 
 static void hand_over(struct kafka *self, const struct kafka_message *message,
@@ -222,11 +227,6 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 }
 
 /* ---- asking ---- */
-
-static void on_answer(void *argument, struct kafka_result result)
-{
-	fail(argument, result.outcome == KAFKA_OK ? SEND_OK : SEND_PERMANENT, result.reason);
-}
 
 /* Can the data name the topic? */
 static bool names_topic(const struct kafka_config *c)

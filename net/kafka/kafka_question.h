@@ -19,7 +19,7 @@ struct kafka_question {
 };
 
 /* Config and topic are borrowed until the answer. KAFKA_OK: messages can be sent there. Calls done
- * once, during the call or later. [loop thread] */
+ * once, later. [loop thread] */
 void kafka_question_ask(const struct kafka_question *question,
 			void (*done)(void *argument, struct kafka_result result), void *argument);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -57,32 +56,31 @@ void delivery_probe(struct delivery *d, uint32_t member, uint64_t timeout_ns,
 
 /* ---- what the result means ---- */
 
-/* As the fields of the log have it; each item begins with a separator. */
-static void describe(const struct send_result *r, struct bytes *out)
+/* The fields of the log that are not in the sentence, each behind a separator. */
+static void describe(const struct send_result *r, const char *said, struct bytes *out)
 {
-	if (r->cause.kind)
-		bytes_format(out, ", error %s, stage %s", r->reason, cause_stage(r->cause.kind));
-	if (r->cause.os_error)
-		bytes_format(out, ", errno %s", strerrorname_np(r->cause.os_error));
-	if (r->http_status)
-		bytes_format(out, ", HTTP status %d", r->http_status);
-	if (r->grpc_status)
-		bytes_format(out, ", gRPC status %d", r->grpc_status);
+	struct log_field fields[OUTAGE_CAUSE_FIELDS];
+	size_t count = outage_cause(r, fields);
+	for (size_t i = 0; i < count; i++) {
+		const struct log_field *f = &fields[i];
+		if (f->kind != LOG_FIELD_TEXT)
+			bytes_format(out, ", %s %lld", f->key, (long long)f->integer);
+		else if (f->text != said)
+			bytes_format(out, ", %s %s", f->key, f->text);
+	}
 }
 
 static bool refuse(const struct send_result *r, struct error *err)
 {
-	struct bytes details;
-	const char *cause = r->cause.kind ? cause_text(r->cause.kind) : r->reason;
-	bytes_init(&details, sizeof err->text);
-	describe(r, &details);
-	error_set(err, ERROR_BUSY, "the destination does not accept data: %s", cause);
-	if (details.len > 2) {
-		size_t used = strlen(err->text);
-		snprintf(err->text + used, sizeof err->text - used, " (%.*s)", (int)details.len - 2,
-			 (const char *)details.at + 2);
-	}
-	bytes_fini(&details);
+	const char *cause = cause_text(r->cause.kind), *said = cause ? cause : r->reason;
+	struct bytes rest;
+	bytes_init(&rest, sizeof err->text);
+	describe(r, said, &rest);
+	bool more = rest.len > 2;
+	error_set(err, ERROR_BUSY, "the destination does not accept data: %s%s%.*s%s", said,
+		  more ? " (" : "", more ? (int)rest.len - 2 : 0,
+		  more ? (const char *)rest.at + 2 : "", more ? ")" : "");
+	bytes_fini(&rest);
 	return false;
 }
 

@@ -55,8 +55,7 @@ def fields(text):
     assert match, text
     found = {"error": match[1]}
     for word in match[2].split(", ") if match[2] else ():
-        name, _, value = word.rpartition(" ")
-        name = {"HTTP status": "http_status", "gRPC status": "grpc_status"}.get(name, name)
+        name, _, value = word.partition(" ")
         found[name] = int(value) if value.isdigit() else value
     return dict(found, cause=match[1]) if "stage" in found else found
 
@@ -169,23 +168,23 @@ def test_another_gateway_is_reached_and_counts_nothing(build, tmp_path):
 
 # (exporter, server): its error
 REFUSALS = {
-    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.PERMISSION_DENIED)): "permission_denied (gRPC status 7)",
-    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.RESOURCE_EXHAUSTED)): "resource_exhausted (gRPC status 8)",
-    ("otlp_grpc", lambda: plain(peers.Sink(method=parca.METHOD))): "unimplemented (gRPC status 12)",
-    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.INTERNAL)): "internal (gRPC status 13)",
+    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.PERMISSION_DENIED)): "permission_denied (grpc_status 7)",
+    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.RESOURCE_EXHAUSTED)): "resource_exhausted (grpc_status 8)",
+    ("otlp_grpc", lambda: plain(peers.Sink(method=parca.METHOD))): "unimplemented (grpc_status 12)",
+    ("otlp_grpc", lambda: rejecting(grpc.StatusCode.INTERNAL)): "internal (grpc_status 13)",
     ("otlp_grpc", lambda: rejecting(grpc.StatusCode.INVALID_ARGUMENT)): None,  # only a server of the protocol says so
-    ("parca", lambda: rejecting(grpc.StatusCode.UNAUTHENTICATED, parca.METHOD)): "unauthenticated (gRPC status 16)",
-    ("parca", lambda: plain(peers.Sink())): "unimplemented (gRPC status 12)",
-    ("otlp_http", lambda: answering(302)): "refused (HTTP status 302)",
-    ("otlp_http", lambda: answering(400)): "invalid (HTTP status 400)",  # so does a TLS port to a plaintext client
-    ("otlp_http", lambda: answering(403)): "permission_denied (HTTP status 403)",
-    ("otlp_http", lambda: answering(404)): "not_found (HTTP status 404)",
-    ("otlp_http", lambda: answering(413)): "too_large (HTTP status 413)",
-    ("otlp_http", lambda: answering(500)): "internal (HTTP status 500)",
-    ("pyroscope", lambda: answering(400)): "invalid (HTTP status 400)",
-    ("pyroscope", lambda: answering(401)): "unauthenticated (HTTP status 401)",
-    ("pyroscope", lambda: answering(404)): "not_found (HTTP status 404)",
-    ("pyroscope", lambda: answering(429)): "resource_exhausted (HTTP status 429)",
+    ("parca", lambda: rejecting(grpc.StatusCode.UNAUTHENTICATED, parca.METHOD)): "unauthenticated (grpc_status 16)",
+    ("parca", lambda: plain(peers.Sink())): "unimplemented (grpc_status 12)",
+    ("otlp_http", lambda: answering(302)): "refused (http_status 302)",
+    ("otlp_http", lambda: answering(400)): "invalid (http_status 400)",  # so does a TLS port to a plaintext client
+    ("otlp_http", lambda: answering(403)): "permission_denied (http_status 403)",
+    ("otlp_http", lambda: answering(404)): "not_found (http_status 404)",
+    ("otlp_http", lambda: answering(413)): "too_large (http_status 413)",
+    ("otlp_http", lambda: answering(500)): "internal (http_status 500)",
+    ("pyroscope", lambda: answering(400)): "invalid (http_status 400)",
+    ("pyroscope", lambda: answering(401)): "unauthenticated (http_status 401)",
+    ("pyroscope", lambda: answering(404)): "not_found (http_status 404)",
+    ("pyroscope", lambda: answering(429)): "resource_exhausted (http_status 429)",
 }
 
 
@@ -242,11 +241,13 @@ def test_a_broker_of_kafka_that_does_not_answer_or_lacks_the_topic(build, keys, 
 
         def words(exporters, timeout):
             errors = validate(build, tmp_path, exporters, "--connect", "--timeout", timeout)
-            return [(path, fields(text)["error"]) for path, text in errors]
+            return [(path, fields(text)["error"], fields(text)["cause"]) for path, text in errors]
 
-        assert words(answered, "60s") == [("exporters::kafka/missing::brokers", "unknown_topic"),
-                                          ("exporters::kafka/denied::brokers", "permission_denied")]
-        expected = [("exporters::kafka/absent::brokers", "unavailable"), ("exporters::kafka/tls::brokers", "tls")]
+        assert words(answered, "60s") == [
+            ("exporters::kafka/missing::brokers", "unknown_topic", "topic does not exist"),
+            ("exporters::kafka/denied::brokers", "permission_denied", "topic not permitted for the user")]
+        expected = [("exporters::kafka/absent::brokers", "unavailable", "connection refused"),
+                    ("exporters::kafka/tls::brokers", "tls", "connection closed in the TLS handshake")]
         assert expected in (words(silent, timeout) for timeout in ("3s", "30s")), "at the latest when there is time"
 
 

@@ -37,5 +37,5 @@ def test_a_collector_is_reached_over_grpc_and_http(collector):
                         "otlp_http": "endpoint: 'http://127.0.0.1:%d'" % c.port["http"],
                         "otlp_http/json": "endpoint: 'http://127.0.0.1:%d', encoding: json" % c.port["http"]}) == []
         assert connect({"parca": "endpoint: '127.0.0.1:%d', %s" % (c.port["otlp"], PLAIN)}) == [
-            "the destination does not accept data: unimplemented (gRPC status 12)"]
+            "the destination does not accept data: unimplemented (grpc_status 12)"]
         assert "resource profiles" not in c.process.log(None)
