@@ -18,13 +18,14 @@ static bool sample_types_create(void *instance, const void *config, const struct
 	return true;
 }
 
+/* An audit gets the type if the configuration names it. Any other is a string of the sender. */
 static void drop(const struct sample_types *self, struct profiles *p, struct profile *profile)
 {
 	bool excluded = sample_types_named(&self->config->exclude, p, profile);
 	profile->dropped = PROFILE_DROPPED;
 	if (p->audit)
 		p->audit->note(p->audit, SITE_SAMPLE_TYPE, "dropped",
-			       string_view(p, profile->sample_type.type),
+			       excluded ? string_view(p, profile->sample_type.type) : view_of(""),
 			       (struct audit_rule){ .row = excluded ? "exclude" : "include" });
 }
 

@@ -173,6 +173,17 @@ def test_a_key_cannot_write_to_the_terminal(explain):
     assert "\x1b" not in text and "[2Jb" in text
 
 
+@pytest.mark.parametrize("rule, key", [("exclude: [made]", "made"), ("include: [other]", "")])
+def test_a_sample_type_is_shown_only_if_the_configuration_names_it(explain, rule, key):
+    explain.write("gateway.yaml", CONFIG.replace("processors: [resource,", "processors: [sample_types, resource,").replace(
+        "processors:\n", "processors:\n  sample_types: {%s}\n" % rule, 1))
+    m = make.Maker()
+    m.profile(m.scope(m.resource(ATTRIBUTES), "s"), kind=("made", "made.unit")).samples.add(stack_index=m.stack([]), values=[1])
+    (pipeline,) = explain.json("-", stdin=m.message.SerializeToString())["pipelines"]
+    assert ("sample_type.type", key, "dropped") in verdicts(pipeline)
+    assert ("made" in explain.run("-", stdin=m.message.SerializeToString())) == bool(key)
+
+
 CONNECTED = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: 127.0.0.1:4317}}}
