@@ -54,11 +54,14 @@ void kafka_events_close(struct kafka_events *e)
 /* ---- the log ---- */
 
 /* That no broker is reachable follows from errors of connections, and says less. */
-static bool is_repeated(const struct kafka_events *e, const struct kafka_result *why, uint64_t now)
+static bool is_repeated(const struct kafka_events *e, const struct kafka_logged *new)
 {
-	bool same = why->code == e->logged.code && why->cause.kind == e->logged.cause.kind;
-	return e->logged_at && now - e->logged_at < REPEAT_NS &&
-	       (same || why->code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
+	bool follows = new->code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+	for (const struct kafka_logged *l = e->logged; l < e->logged + KAFKA_LOGGED; l++)
+		if (l->at && new->at - l->at < REPEAT_NS &&
+		    (follows || (new->code == l->code &&new->cause == l->cause)))
+			return true;
+	return false;
 }
 
 static void log_failure(struct kafka_events *e, const struct kafka_failure *failure)
@@ -87,13 +90,13 @@ static void log_failure(struct kafka_events *e, const struct kafka_failure *fail
 
 static void note_failure(struct kafka_events *e, const struct kafka_failure *failure)
 {
-	uint64_t now = clock_now();
-	if (is_repeated(e, &failure->why, now))
+	const struct kafka_logged new = { failure->why.code, failure->why.cause.kind, clock_now() };
+	if (is_repeated(e, &new))
 		return;
-	e->logged = failure->why;
-	e->logged_at = now;
+	memmove(e->logged + 1, e->logged, (KAFKA_LOGGED - 1) * sizeof *e->logged);
+	e->logged[0] = new;
 	if (!e->failing_since)
-		e->failing_since = now;
+		e->failing_since = new.at;
 	log_failure(e, failure);
 }
 

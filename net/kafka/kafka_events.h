@@ -8,6 +8,8 @@
 #include "net/kafka/kafka_client.h"
 #include "net/loop.h"
 
+enum { KAFKA_LOGGED = 8 };
+
 /*
  * A queue of librdkafka's events that wakes the loop through an event descriptor, and what the log
  * says of the client's errors: the first one at once, the same one once a minute at most, and that
@@ -29,9 +31,12 @@ struct kafka_events {
 	int fd; /* becomes readable when the queue is no longer empty */
 	struct loop_socket *socket;
 	struct kafka_result trouble; /* why connections fail; without a reason: they do not */
-	/* The log: the last line about an error. */
-	struct kafka_result logged;
-	uint64_t logged_at;
+	/* The log: the lines about errors that were written last, newest first. */
+	struct kafka_logged {
+		int code;
+		enum cause_kind cause;
+		uint64_t at; /* clock_now; 0: none */
+	} logged[KAFKA_LOGGED];
 	uint64_t failing_since; /* clock_now; 0: the log does not say that it fails */
 };
 
