@@ -194,22 +194,20 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet)
 	return plan_is_plain(plan, packet) ? 0 : (int64_t)packet->otlp.len * PARTS_MEMORY;
 }
 
-/* Appends the parts of `whole` by the limits of now. */
-static bool plan_part(struct plan *plan, const struct part *whole, const uint32_t *avoided,
+/* Appends the parts of `whole`. */
+static bool plan_part(struct plan *plan, const struct part *whole, const struct limits *limits,
 		      struct parts *parts, struct error *err)
 {
 	const struct plan_options *o = &plan->options;
 	struct packet *packet = whole->packet;
-	struct limits limits = limits_now(plan);
-	limits.avoided = avoided;
 	bool own = plan_is_own(plan);
-	if (!own && split_is_whole(packet, &limits))
-		return split_packet(packet, &limits, NULL, parts, err);
+	if (!own && split_is_whole(packet, limits))
+		return split_packet(packet, limits, NULL, parts, err);
 	int64_t needed = (int64_t)packet->otlp.len * PLAN_MEMORY;
 	uint32_t first = parts->count;
 	packet_claim(packet, needed);
-	bool ok = own ? o->ops->plan(o->exporter, whole, &limits, parts, err)
-		      : split_packet(packet, &limits, NULL, parts, err);
+	bool ok = own ? o->ops->plan(o->exporter, whole, limits, parts, err)
+		      : split_packet(packet, limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	for (uint32_t i = first; i < parts->count; i++) {
 		parts->at[i].planned = own;
@@ -226,7 +224,9 @@ bool plan_packet(struct plan *plan, struct packet *packet, uint32_t group, const
 				    .samples = packet->samples,
 				    .planned = packet->planned,
 				    .group = group };
-	return plan_part(plan, &whole, avoided, parts, err);
+	struct limits limits = limits_now(plan);
+	limits.avoided = avoided;
+	return plan_part(plan, &whole, &limits, parts, err);
 }
 
 /* Empty parts with the same account. */
@@ -241,11 +241,13 @@ bool plan_rest(struct plan *plan, const uint32_t *avoided, struct parts *parts, 
 	       struct error *err)
 {
 	struct parts fresh = parts_like(parts);
+	struct limits limits = limits_now(plan);
 	bool ok = true;
+	limits.avoided = avoided;
 	for (uint32_t i = from; i < parts->count && ok; i++) {
 		struct part whole = parts->at[i];
 		whole.group = 0;
-		ok = plan_part(plan, &whole, avoided, &fresh, err);
+		ok = plan_part(plan, &whole, &limits, &fresh, err);
 	}
 	if (!ok) {
 		parts_fini(&fresh);
@@ -270,15 +272,23 @@ static uint64_t stated_bytes(uint64_t was, const struct send_result *result)
 			  ((double)was / (double)result->seen_bytes));
 }
 
-/* Under the lock. What a destination names counts only if it explains the refusal. */
+static uint64_t half_of(const struct part *part)
+{
+	uint64_t half = bytes_of(part) / 2;
+	return half > LEARNED_MIN ? half : LEARNED_MIN;
+}
+
+/* Under the lock. What a destination names counts only if it explains the refusal. What it named
+ * for another request, which may be compressed better, does not become larger. */
 static void lower(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
 	uint64_t was = bytes_of(refused), stated = stated_bytes(was, result);
-	uint64_t half = was / 2 > LEARNED_MIN ? was / 2 : LEARNED_MIN;
+	uint64_t half = half_of(refused);
 	if (result->stated_samples && result->stated_samples < refused->samples) {
 		plan->samples = result->stated_samples;
 	} else if (stated >= LEARNED_MIN && stated < was) {
-		plan->bytes = stated;
+		if (plan->guessed || is_less(stated, plan->bytes))
+			plan->bytes = stated;
 		plan->guessed = false;
 	} else if (is_less(half, plan->bytes)) {
 		plan->bytes = half;
@@ -334,15 +344,15 @@ static uint64_t accounted(const struct parts *parts, uint32_t from)
 	return samples;
 }
 
-/* Appends what the part becomes by the limits of now; false, and nothing, if that is nothing
- * smaller. */
-static bool split_again(struct plan *plan, const struct part *part, struct parts *into)
+/* Appends what the part becomes by the limits; false, and nothing, if that is nothing smaller. */
+static bool split_again(struct plan *plan, const struct part *part, const struct limits *limits,
+			struct parts *into)
 {
 	const struct parts before = *into;
 	struct error err;
 	error_clear(&err);
 	uint64_t known = accounted(into, before.count);
-	bool ok = plan_part(plan, part, NULL, into, &err);
+	bool ok = plan_part(plan, part, limits, into, &err);
 	struct part *first = &into->at[before.count];
 	if (!ok || (into->count == before.count + 1 && bytes_of(first) >= bytes_of(part))) {
 		while (into->count > before.count)
@@ -363,6 +373,18 @@ static bool is_over(const struct part *part, const struct limits *limits)
 	return is_less(limits->bytes, bytes_of(part)) || is_less(limits->samples, part->samples);
 }
 
+/* The limits by which a part is split that was refused: others may have learned something else
+ * since, by which it would not be too large. */
+static struct limits limits_below(const struct part *part, const struct limits *limits)
+{
+	struct limits below = *limits;
+	if (!is_over(part, limits)) {
+		below.bytes = half_of(part);
+		below.guessed = true;
+	}
+	return below;
+}
+
 static void keep_part(struct parts *parts, const struct part *part)
 {
 	parts_add(parts, part->packet, part->samples, part->bytes);
@@ -380,11 +402,12 @@ static void leave_part(struct parts *parts, const struct part *part)
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
 	const struct limits limits = limits_now(plan);
+	const struct limits below = limits_below(&parts->at[refused], &limits);
 	struct parts fresh = parts_like(parts);
 	for (uint32_t i = 0; i < parts->count; i++) {
 		struct part *part = &parts->at[i];
 		bool due = i == refused || (i > refused && is_over(part, &limits));
-		if (due && split_again(plan, part, &fresh))
+		if (due && split_again(plan, part, i == refused ? &below : &limits, &fresh))
 			packet_unref(&part->packet);
 		else if (i != refused)
 			keep_part(&fresh, part);

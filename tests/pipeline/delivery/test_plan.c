@@ -131,7 +131,7 @@ static void run(struct destination *d)
 
 /* A Profile with this number of samples, each with its own string. One of them, if its index is in
  * range, has a very long string. */
-static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
+static struct packet *make(uint32_t samples, uint32_t giant)
 {
 	static char large[60000];
 	struct profiles p = { 0 };
@@ -151,12 +151,18 @@ static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 	}
 	assert_int_equal(collect_add(c, &p, false, &added, &err), COLLECT_ADDED);
 	struct packet *packet = collect_seal(c);
+	collect_unref(&c);
+	profiles_fini(&p);
+	return packet;
+}
+
+static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
+{
+	struct packet *packet = make(samples, giant);
 	sequence_read(bytes_view(&packet->otlp), &d->sent);
 	packet_charge_to(packet, charge, d);
 	assert_true(hand_over(d->ledger, d->delivery, packet, ENTRY_IF_FITS));
 	packet_unref(&packet);
-	collect_unref(&c);
-	profiles_fini(&p);
 }
 #define NO_GIANT UINT32_MAX
 
@@ -236,6 +242,58 @@ static void a_limit_that_explains_nothing_is_not_believed(void **state)
 	run(d);
 	assert_arrived(d, 0);
 	assert_int_equal(d->refusals, 2);
+}
+
+/* ---- several consumers, whose requests are refused at the same time */
+
+static struct parts whole(uint32_t samples)
+{
+	struct parts parts = { 0 };
+	parts_add(&parts, make(samples, NO_GIANT), samples, 0);
+	return parts;
+}
+
+static void refuse(struct plan *plan, const struct parts *parts, uint64_t stated, uint64_t seen)
+{
+	assert_true(plan_learn(plan, &parts->at[0],
+			       &(struct send_result){ .outcome = SEND_TOO_LARGE,
+						      .stated_bytes = stated,
+						      .seen_bytes = seen }));
+}
+
+/* One learns something after the other, and then the other splits its request. */
+static void refuse_two(struct destination *d, uint64_t one_stated, uint64_t other_stated)
+{
+	struct plan plan = { 0 };
+	struct parts one = whole(1000), other = whole(5000);
+	plan_init(&plan, &(struct plan_options){ .ops = &d->ops,
+						 .limits = &d->config.limits,
+						 .id = "fake",
+						 .log = &d->log,
+						 .metrics = d->metrics });
+	refuse(&plan, &one, one_stated, 0);
+	refuse(&plan, &other, other_stated, other.at[0].packet->otlp.len / 4);
+	plan_again(&plan, &one, 0);
+	assert_true(one.count > 1);
+	assert_int_equal(one.dropped[PART_TOO_LARGE], 0);
+	parts_fini(&one);
+	parts_fini(&other);
+	plan_fini(&plan);
+}
+
+/* The other one counts compressed bytes: 20,000 of them are 80,000 of ours. */
+static void a_limit_that_was_named_is_not_raised_by_a_later_refusal(void **state)
+{
+	struct destination *d = *state;
+	refuse_two(d, 40000, 20000);
+	assert_int_equal(metric(d, LEARNED), 40000);
+}
+
+static void what_was_refused_is_split_whatever_others_have_learned(void **state)
+{
+	struct destination *d = *state;
+	refuse_two(d, 0, 20000);
+	assert_in_range(metric(d, LEARNED), 79000, 81000);
 }
 
 static void samples_can_be_limited_by_a_refusal_too(void **state)
@@ -427,6 +485,8 @@ int main(void)
 		TEST(a_limit_that_is_named_is_taken_at_its_word),
 		TEST(a_limit_on_what_was_compressed_becomes_one_of_ours),
 		TEST(a_limit_that_explains_nothing_is_not_believed),
+		TEST(a_limit_that_was_named_is_not_raised_by_a_later_refusal),
+		TEST(what_was_refused_is_split_whatever_others_have_learned),
 		TEST(samples_can_be_limited_by_a_refusal_too),
 		TEST(what_is_configured_is_kept_from_the_first_request_on),
 		TEST(one_sample_that_is_never_taken_costs_itself),
