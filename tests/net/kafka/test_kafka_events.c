@@ -6,7 +6,7 @@
 static void errors_that_alternate_are_logged_once(void **state)
 {
 	struct log log = { 0 };
-	static char *brokers[] = { "127.0.0.1:1" };
+	char broker[] = "127.0.0.1:1", *brokers[] = { broker };
 	struct kafka_client_config config = { .brokers = { brokers, 1 } };
 	struct kafka_events events = { .options = { .log = &log, .config = &config } };
 	(void)state;
