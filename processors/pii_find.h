@@ -24,11 +24,11 @@ pii_find_function pii_find_ipv4, pii_find_ipv4_host, pii_find_ipv6, pii_find_loo
 	pii_find_mac_dotted;
 pii_find_function pii_find_card, pii_find_card_groups, pii_find_iban, pii_find_ssn, pii_find_phone,
 	pii_find_phone_nanp, pii_find_phone_trunk, pii_find_pan, pii_find_aadhaar, pii_find_uuid;
-pii_find_function pii_find_email, pii_find_email_wide, pii_find_jwt, pii_find_bearer,
-	pii_find_basic;
+pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
+	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
 pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
-	pii_find_json_value, pii_find_option_value, pii_find_header_value, pii_find_password_value;
+	pii_find_json_value, pii_find_option_value, pii_find_header_value;
 /* Keys. pii_find_run: the rule's literal, then a run of the rule's kinds. pii_find_key: the same
  * with no letter or digit before it. */
 pii_find_function pii_find_run, pii_find_key, pii_find_key_aws, pii_find_key_github,

@@ -184,10 +184,10 @@ bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at,
 }
 
 /* Nobody's: that of every host and that of none. */
-static bool is_nobody(const uint8_t *mac)
+static bool is_nobody(const uint8_t *mac, size_t len)
 {
 	bool same = true;
-	for (size_t i = 0; i < 17; i++)
+	for (size_t i = 0; i < len; i++)
 		same = same && (i % 3 == 2 || (mac[i] | 0x20) == (mac[0] | 0x20));
 	return same && (mac[0] == '0' || (mac[0] | 0x20) == 'f');
 }
@@ -207,8 +207,20 @@ static bool is_time(const uint8_t *mac)
 	return true;
 }
 
-/* Six pairs of digits with the same separator, and not part of more of them. Called at the pair in
- * front of each separator. */
+/* The number of pairs with this separator between them from `at` on; at most 9. */
+static size_t pairs_with(struct view text, size_t at, uint8_t gap)
+{
+	size_t n = 0;
+	while (n < 9 && is_pair(text, at + 3 * n)) {
+		n++;
+		if (pii_byte(text, at + 3 * n - 1) != gap)
+			break;
+	}
+	return n;
+}
+
+/* Six pairs of digits with the same separator, or eight (EUI-64), and not part of more of them.
+ * Called at the pair in front of each separator. */
 bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		  struct regex_span *span)
 {
@@ -216,15 +228,12 @@ bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size
 	uint8_t gap = text.at[at + 2], front = at ? text.at[at - 1] : 0;
 	if (pii_is(front, PII_ALNUM) || (front == gap && pair_before(text, at - 1)))
 		return false;
-	for (size_t i = 0; i < 18; i += 3)
-		if ((i && pii_byte(text, at + i - 1) != gap) || !is_pair(text, at + i))
-			return false;
-	size_t end = at + 17;
-	uint8_t back = pii_byte(text, end);
-	if (pii_is(back, PII_ALNUM) || back == '_' || (back == gap && is_pair(text, end + 1)))
+	size_t pairs = pairs_with(text, at, gap), end = at + 3 * pairs - 1;
+	if ((pairs != 6 && pairs != 8) || pii_is(pii_byte(text, end), PII_ALNUM | PII_UNDERSCORE))
 		return false;
 	const uint8_t *mac = text.at + at;
-	return !is_nobody(mac) && !(gap == '-' && is_time(mac)) && pii_hit(span, at, end);
+	return !is_nobody(mac, end - at) && !(pairs == 6 && gap == '-' && is_time(mac)) &&
+	       pii_hit(span, at, end);
 }
 
 /* 0011.22aa.4455, with a digit and a letter: else it may be a version or a name. */

@@ -286,7 +286,37 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	return value_at(text, value, span);
 }
 
-/* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function. */
+/* A password as people choose them: a type ("password: String") begins with a capital or has no
+ * digit. */
+static bool password_at(struct view text, size_t at, struct regex_span *span)
+{
+	size_t len = pii_run(text, at, PII_SECRET, SIZE_MAX), digit = at;
+	if (len < 8 || !pii_is(text.at[at], PII_LOWER | PII_DIGIT))
+		return false;
+	while (digit < at + len && !pii_is(text.at[digit], PII_DIGIT))
+		digit++;
+	return digit < at + len && pii_hit(span, at, at + len);
+}
+
+/* A token as generators draw them: a word of sixteen bytes or more with digits in two places. A
+ * type ("token: Curve25519PrivateKey") has them in one, or is a path with dots. */
+static bool drawn_at(struct view text, size_t at, struct regex_span *span)
+{
+	size_t len = pii_run(text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE, SIZE_MAX);
+	size_t end = at + len, places = 0;
+	if (len < 16 || !pii_is(text.at[at], PII_BASE64URL))
+		return false;
+	for (size_t i = at; i < end && places < 2; i++)
+		places += pii_is(text.at[i], PII_DIGIT) && !pii_is(text.at[i - 1], PII_DIGIT);
+	for (int i = 0; i < 2 && pii_byte(text, end) == '='; i++)
+		end++;
+	uint8_t back = pii_byte(text, end);
+	bool ends = !back || strchr(" \t\r\n,;\"')]}&", back);
+	return places == 2 && ends && pii_hit(span, at, end);
+}
+
+/* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function;
+ * without it, the value has to look like a secret. */
 bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			   struct regex_span *span)
 {
@@ -294,23 +324,12 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	if (!is_secret(text, at))
 		return false;
 	size_t name = name_start(text, at), value = at + 1 + blanks_at(text, at + 1);
-	return memchr(text.at + name, '-', at - name) && pii_byte(text, value) != ' ' &&
-	       value_at(text, value, span);
-}
-
-/* password: hunter22, at the colon. A type ("password: String") begins with a capital or
- * has no digit. */
-bool pii_find_password_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			     struct regex_span *span)
-{
-	(void)rule, (void)from;
-	size_t value = at + 1 + blanks_at(text, at + 1);
-	if (value == at + 1 || !pii_is(pii_byte(text, value), PII_LOWER | PII_DIGIT) ||
-	    !(word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
-	      word_ends(text, at, "passphrase")))
+	if (value >= text.len || text.at[value] == ' ')
 		return false;
-	size_t len = pii_run(text, value, PII_SECRET, SIZE_MAX), digit = value;
-	while (digit < value + len && !pii_is(text.at[digit], PII_DIGIT))
-		digit++;
-	return len >= 8 && digit < value + len && pii_hit(span, value, value + len);
+	if (memchr(text.at + name, '-', at - name))
+		return value_at(text, value, span);
+	if (word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
+	    word_ends(text, at, "passphrase"))
+		return password_at(text, value, span);
+	return drawn_at(text, value, span);
 }

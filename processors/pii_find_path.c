@@ -140,18 +140,25 @@ static size_t siblings_end(struct view text, size_t end)
 	return end;
 }
 
-/* /home/NAME or /Users/NAME, with any number of slashes and "./" between. */
+/* /home/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON, both slashes
+ * may be escaped (\/home\/). */
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		   struct regex_span *span)
 {
-	size_t name = at + strlen(rule->literal);
+	size_t start = at, name = at + 1 + strlen(rule->literal);
+	if (!pii_has_at(text, at + 1, rule->literal, strlen(rule->literal)))
+		return false;
+	if (at && text.at[at - 1] == '\\' && pii_byte(text, name) == '\\')
+		start--, name++;
+	if (pii_byte(text, name) != '/')
+		return false;
 	while (pii_byte(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
-	if (!len || is_dots(text, name, len) || !is_home_front(text, at, *from))
+	if (!len || is_dots(text, name, len) || !is_home_front(text, start, *from))
 		return false;
 	size_t end = name + len;
-	if (text.at[at + 1] == 'U')
+	if (*rule->literal == 'U')
 		end = words_end(text, end);
 	return pii_hit(span, name, siblings_end(text, end));
 }
@@ -326,8 +333,10 @@ bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t
 					      "vsts/"
 					      "work/",
 					      "travis/build/", "gitlab-runner/builds/" };
-	(void)from;
-	size_t user = at + strlen(rule->literal);
+	(void)rule, (void)from;
+	size_t user = PII_WORD_AT(text, at, "/home/")    ? at + 6
+		      : PII_WORD_AT(text, at, "/Users/") ? at + 7
+							 : text.len;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (pii_has_at(text, user, places[i], strlen(places[i])))
 			return project_at(text, user + strlen(places[i]), false, span);

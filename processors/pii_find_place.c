@@ -19,37 +19,69 @@ static bool is_letter(struct view text, size_t at)
 	return pii_is(pii_byte(text, at), PII_LETTER);
 }
 
+static bool is_blank(uint8_t byte)
+{
+	return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Where a statement begins: behind blanks, brackets and a comment. */
+#define FRONT_MAX 64
+
+static size_t statement_start(struct view text)
+{
+	size_t at = 0;
+	for (int comments = 0; comments < 2; comments++) {
+		while (at < FRONT_MAX &&
+		       (is_blank(pii_byte(text, at)) || pii_byte(text, at) == '('))
+			at++;
+		if (!PII_WORD_AT(text, at, "/*"))
+			break;
+		size_t left = text.len - at < FRONT_MAX ? text.len - at : FRONT_MAX;
+		const uint8_t *end = memmem(text.at + at, left, "*/", 2);
+		at = end ? (size_t)(end - text.at) + 2 : at;
+	}
+	return at;
+}
+
 /* Does the string begin as a statement does? */
 static bool is_statement(struct view text)
 {
-	static const char *const verbs[] = { "SELECT", "INSERT",  "UPDATE", "DELETE", "MERGE",
-					     "WITH",   "REPLACE", "CALL",   "EXEC",   "EXPLAIN" };
-	size_t at = 0;
-	while (at < 8 && (pii_byte(text, at) == ' ' || pii_byte(text, at) == '('))
-		at++;
+	static const char *const verbs[] = { "SELECT", "INSERT", "UPDATE",  "DELETE", "MERGE",
+					     "WITH",   "CALL",   "REPLACE", "EXEC",   "EXPLAIN",
+					     "UPSERT", "VALUES", "CREATE",  "ALTER",  "GRANT",
+					     "COPY",   "DECLARE" };
+	size_t at = statement_start(text);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		size_t n = 0;
 		while (verbs[i][n] && (pii_byte(text, at + n) & 0xdf) == verbs[i][n])
 			n++;
-		if (!verbs[i][n] && pii_byte(text, at + n) == ' ')
+		if (!verbs[i][n] && is_blank(pii_byte(text, at + n)))
 			return true;
 	}
 	return false;
 }
 
-/* 'O''Brien': what stands between the quotation marks. */
+/* 'O''Brien': what stands between the quotation marks. Where a backslash stands in front of one, it
+ * depends on the database what the mark means: everything up to the last one goes. */
 bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			 struct regex_span *span)
 {
 	size_t end = at + 1;
+	bool doubtful = false;
 	(void)rule;
 	if (!is_statement(text)) {
 		*from = text.len;
 		return false;
 	}
-	while (end < text.len && (text.at[end] != '\'' || pii_byte(text, end + 1) == '\''))
+	while (end < text.len && (text.at[end] != '\'' || pii_byte(text, end + 1) == '\'')) {
 		end += text.at[end] == '\'' ? 2 : 1;
+		doubtful |= pii_byte(text, end) == '\'' && text.at[end - 1] == '\\';
+	}
 	end = end < text.len ? end : text.len;
+	if (doubtful) {
+		const uint8_t *last = memrchr(text.at + end, '\'', text.len - end);
+		end = last ? (size_t)(last - text.at) : text.len;
+	}
 	*from = end + 1;
 	return pii_hit(span, at + 1, end);
 }
@@ -71,6 +103,7 @@ static bool is_interpreter(struct view text, size_t end)
 {
 	static const char *const programs[] = { "python", "java", "node", "ruby",   "perl", "php",
 						"bash",   "sh",   "deno", "dotnet", "bun" };
+	end -= PII_WORD_BEFORE(text, end, ".exe") ? 4 : 0;
 	size_t tail = pii_run_back(text, end, PII_DIGIT | PII_DOT, 6);
 	size_t len = pii_run_back(text, end - tail, PII_LOWER, 8), start = end - tail - len;
 	if (start && !pii_is(text.at[start - 1], PII_SLASH))
@@ -81,28 +114,38 @@ static bool is_interpreter(struct view text, size_t end)
 	return false;
 }
 
+/* "-x", "--x", "/x", "x=y" */
+static bool is_argument(struct view text, size_t at)
+{
+	uint8_t first = pii_byte(text, at), second = pii_byte(text, at + 1);
+	if (first == '-')
+		return second == '-' || pii_is(second, PII_ALNUM);
+	size_t name = pii_run(text, at, PII_BASE64URL | PII_DOT, 64);
+	return first == '/' || (name && pii_byte(text, at + name) == '=');
+}
+
 /* At a blank: the arguments behind a program, to the end of the string. Names of files have blanks
- * too, so what counts is an option, a path, or a program that needs an argument. */
+ * too, so what counts is an option, a path, a setting, or a program that needs an argument. */
 bool pii_find_arguments(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			struct regex_span *span)
 {
 	(void)rule, (void)from;
-	uint8_t next = pii_byte(text, at + 1);
 	if (!at || text.at[0] == '[')
 		return false;
-	return (next == '-' || next == '/' || is_interpreter(text, at)) &&
+	return (is_argument(text, at + 1) || is_interpreter(text, at)) &&
 	       pii_hit(span, at + 1, text.len);
 }
 
 /* Does a word for a person end here? */
 static bool is_person(struct view text, size_t end)
 {
-	static const char *const words[] = { "user",     "username", "login",  "account",
-					     "customer", "member",   "client", "owner" };
+	static const char *const words[] = { "user",   "username", "user_name", "user-name",
+					     "login",  "account",  "customer",  "member",
+					     "client", "owner" };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]), n = 0;
 		while (n < len && n < end &&
-		       (text.at[end - n - 1] | 0x20) == (uint8_t)words[i][len - n - 1])
+		       (text.at[end - n - 1] | 0x20) == ((uint8_t)words[i][len - n - 1] | 0x20))
 			n++;
 		if (n == len && !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM)))
 			return true;
@@ -110,13 +153,61 @@ static bool is_person(struct view text, size_t end)
 	return false;
 }
 
-/* user=alice, "session of user alice", at what follows the word. */
+/* "user_id", "client-pool-1", "account sync": what programs have of a person, in front of what is
+ * no letter. */
+static bool is_common(struct view text, size_t at)
+{
+	static const char words[] =
+		" account agent api app auth cache channel client code connection connections context"
+		" controller count cpu data db default defined dispatcher error event events executor"
+		" factory false filter front frontend group groups grpc handler has hash home http id ids"
+		" info interface io is key keys kind limit list listener login logout loop manager mode"
+		" model module name names null none number page pool process profile profiles provider"
+		" query queue request requests response role roles rpc scheduler server service services"
+		" session sessions set settings side space state status storage store stream sync system"
+		" table task tasks tcp thread threads time timeout timer token true type types undefined"
+		" unknown update user value version watcher worker workers ";
+	char word[18] = " ";
+	size_t len = pii_run(text, at, PII_LETTER, 16);
+	for (size_t i = 0; i < len; i++)
+		word[1 + i] = (char)(text.at[at + i] | 0x20);
+	word[1 + len] = ' ';
+	return len < 16 && memmem(words, sizeof words - 1, word, len + 2);
+}
+
+static bool is_quote(uint8_t byte)
+{
+	return byte == '"' || byte == '\'';
+}
+
+/* The length of a name at `start`: in quotation marks up to the next one, behind a blank only where
+ * nothing follows. */
+static size_t user_length(struct view text, size_t start, bool prose)
+{
+	if (is_quote(text.at[start - 1])) {
+		size_t n = 0;
+		while (n < 64 && start + n < text.len && text.at[start + n] != text.at[start - 1])
+			n++;
+		return n;
+	}
+	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
+	uint8_t back = pii_byte(text, start + len);
+	return prose && back && !strchr(",;)]", back) ? 0 : len;
+}
+
+/* user=alice, "user": "alice", "session of user alice", at what follows the word. */
 bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			struct regex_span *span)
 {
 	(void)rule, (void)from;
-	size_t start = at + 1 + (pii_byte(text, at + 1) == ' ' && text.at[at] == ':');
-	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
-	return is_person(text, at) && pii_is(pii_byte(text, start), PII_LETTER | PII_HIGH) &&
-	       len >= 2 && pii_hit(span, start, start + len);
+	size_t mark = at + is_quote(text.at[at]), start = mark + 1;
+	bool assigned = pii_byte(text, mark) == ':' || pii_byte(text, mark) == '=';
+	if ((mark > at && !assigned) || !is_person(text, at))
+		return false;
+	start += assigned && pii_byte(text, start) == ' ';
+	start += assigned && is_quote(pii_byte(text, start));
+	if (!pii_is(pii_byte(text, start), PII_LETTER | PII_HIGH) || is_common(text, start))
+		return false;
+	size_t len = user_length(text, start, text.at[mark] == ' ');
+	return len >= 2 && pii_hit(span, start, start + len);
 }

@@ -59,23 +59,38 @@ static size_t domain_end(struct view text, size_t at)
 	}
 }
 
-/* Of a Java object: with a digit and a letter. */
-static bool is_hash(struct view domain, size_t len)
+/* The last label of most mail hosts: two letters, or one of the oldest others. */
+static bool is_common_end(struct view label)
 {
-	return len >= 5 && len <= 8 && pii_run(domain, 0, PII_HEX, len) == len &&
-	       pii_run(domain, 0, PII_DIGIT, len) < len && pii_run(domain, 0, PII_LOWER, len) < len;
+	static const char *const ends[] = { "com", "org", "net", "edu", "gov", "info", "biz" };
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (view_is(label, ends[i]))
+			return true;
+	return label.len == 2;
+}
+
+/* Is the local part a class: in a package ("com.acme.Session"), in another class (behind "Pool$"),
+ * or, with a hash that is surely one, alone? */
+static bool is_class(struct view local, uint8_t front, bool sure)
+{
+	size_t class = local.len - pii_run_back(local, local.len, PII_ALNUM | PII_UNDERSCORE, 64);
+	if (!pii_is(pii_byte(local, class), PII_UPPER))
+		return false;
+	return class ? local.at[class - 1] == '.' && pii_is(local.at[0], PII_LOWER)
+		     : front == '$' || sure;
 }
 
 /* "com.acme.Session@6d06d69c.close": a Java object, by its class and its hash, and a method. */
-static bool is_object(struct view local, struct view domain)
+static bool is_object(struct view local, uint8_t front, struct view domain)
 {
 	size_t hash = pii_run(domain, 0, PII_DIGIT | PII_LOWER, 9), behind = hash + 1;
-	if (!is_hash(domain, hash) || pii_byte(domain, hash) != '.' ||
-	    memchr(domain.at + behind, '.', domain.len - behind))
+	if (hash < 5 || hash > 8 || pii_run(domain, 0, PII_HEX, hash) < hash ||
+	    pii_byte(domain, hash) != '.' || memchr(domain.at + behind, '.', domain.len - behind))
 		return false;
-	size_t class = local.len - pii_run_back(local, local.len, PII_ALNUM | PII_UNDERSCORE, 64);
-	return class && local.at[class - 1] == '.' && pii_is(local.at[class], PII_UPPER) &&
-	       pii_is(local.at[0], PII_LOWER);
+	bool sure = hash >= 7 && pii_run(domain, 0, PII_DIGIT, hash) < hash &&
+		    pii_run(domain, 0, PII_LOWER, hash) < hash;
+	return is_class(local, front, sure) &&
+	       !is_common_end((struct view){ domain.at + behind, domain.len - behind });
 }
 
 /* "Base.@node.inner": a macro in a module of Julia. Some old addresses end with a dot too, at hosts
@@ -116,8 +131,8 @@ static bool email_at(struct view text, size_t at, size_t separator, size_t end,
 		return false;
 	struct view local = { text.at + at - before, before };
 	struct view domain = { text.at + start, end - start };
-	if (is_module_version(domain) || is_unit(domain) || is_object(local, domain) ||
-	    is_macro(local, domain))
+	if (is_module_version(domain) || is_unit(domain) ||
+	    is_object(local, pii_byte(text, at - before - 1), domain) || is_macro(local, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
 	       pii_hit(span, at - before, end);
@@ -130,6 +145,63 @@ bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, si
 	(void)from;
 	size_t separator = rule->literal ? strlen(rule->literal) : 1;
 	return email_at(text, at, separator, domain_end(text, at + separator), span);
+}
+
+/* An @ that is escaped, from `at` on up to `end`. */
+static bool escaped_email(struct view text, size_t at, size_t end, struct regex_span *span)
+{
+	return end && email_at(text, at, end - at, domain_end(text, end), span);
+}
+
+/* %40, or %2540: the % is escaped as often as the string was. */
+bool pii_find_email_percent(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			    struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t digits = at + 1;
+	while (PII_WORD_AT(text, digits, "25"))
+		digits += 2;
+	return escaped_email(text, at, PII_WORD_AT(text, digits, "40") ? digits + 2 : 0, span);
+}
+
+static size_t zeros_end(struct view text, size_t at)
+{
+	while (pii_byte(text, at) == '0')
+		at++;
+	return at;
+}
+
+/* &#64; or &#x40; with any number of zeros, at the & */
+bool pii_find_email_html(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	bool hex = (pii_byte(text, at + 2) | 0x20) == 'x';
+	size_t digits = zeros_end(text, at + 2 + hex);
+	bool found = hex ? PII_WORD_AT(text, digits, "40;") : PII_WORD_AT(text, digits, "64;");
+	return escaped_email(text, at, found ? digits + 3 : 0, span);
+}
+
+/* Where an @ in a string literal ends: \u0040, \U00000040, \u{40}, \x40; 0: it is another
+ * character. */
+static size_t literal_end(struct view text, size_t at)
+{
+	if (PII_WORD_AT(text, at, "\\x40"))
+		return at + 4;
+	if (PII_WORD_AT(text, at, "\\u0040") || PII_WORD_AT(text, at, "\\u{40}"))
+		return at + 6;
+	return PII_WORD_AT(text, at, "\\U00000040") ? at + 10 : 0;
+}
+
+/* A literal in a literal has more backslashes: all but the last belong to the separator. */
+bool pii_find_email_literal(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			    struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t start = at;
+	for (int i = 0; i < 7 && start && text.at[start - 1] == '\\'; i++)
+		start--;
+	return escaped_email(text, start, literal_end(text, at), span);
 }
 
 /* In full-width characters, the dots too. The domain ends where the next address's begins. */
@@ -211,26 +283,19 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, s
 	return long_enough && pii_hit(span, start, start + len);
 }
 
-/* From the name behind the ? on. */
-bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		    struct regex_span *span)
-{
-	(void)rule, (void)from;
-	size_t name = pii_run(text, at + 1, PII_QUERY_NAME, 64), value = at + 1 + name + 1;
-	if (!name || pii_byte(text, value - 1) != '=')
-		return false;
-	size_t len = pii_run(text, value, PII_QUERY, SIZE_MAX);
-	return len && pii_hit(span, at + 1, value + len);
-}
-
-/* "index.js?abcd": a file of a bundle, and the digest of its content. */
-static bool is_bundle(struct view text, size_t at, size_t query, size_t len)
+/* "index.js?abcd", "x.css?v=1.2": a file of a bundle, and the digest or the version of its content.
+ */
+static bool is_bundle(struct view text, size_t query, size_t end)
 {
 	static const char *const files[] = { ".js",  ".mjs", ".cjs", ".jsx",   ".ts",
 					     ".tsx", ".css", ".vue", ".svelte" };
-	if (PII_WORD_BEFORE(text, at, "webpack") || PII_WORD_BEFORE(text, at, "webpack-internal"))
-		return true;
-	if (len > 32 || pii_run(text, query + 1, PII_ALNUM, len) < len)
+	size_t start = query + 1;
+	if (PII_WORD_AT(text, start, "v=") || PII_WORD_AT(text, start, "t="))
+		start += 2;
+	else if (PII_WORD_AT(text, start, "ver="))
+		start += 4;
+	uint32_t kinds = PII_ALNUM | (start > query + 1 ? PII_DOT : 0);
+	if (end - start > 32 || pii_run(text, start, kinds, 32) < end - start)
 		return false;
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		size_t name = strlen(files[i]);
@@ -238,6 +303,52 @@ static bool is_bundle(struct view text, size_t at, size_t query, size_t len)
 			return true;
 	}
 	return false;
+}
+
+/* Where a switch, "name=true", ends; 0: there is none. */
+static size_t switch_end(struct view text, size_t at)
+{
+	static const char *const values[] = { "true", "false" };
+	size_t name = pii_run(text, at, PII_QUERY_NAME, 64), value = at + name + 1;
+	if (!name || pii_byte(text, value - 1) != '=')
+		return 0;
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = 0;
+		while (values[i][n] && (pii_byte(text, value + n) | 0x20) == values[i][n])
+			n++;
+		if (!values[i][n])
+			return value + n;
+	}
+	return 0;
+}
+
+/* "?debug=true&raw=false" */
+static bool is_switches(struct view text, size_t query, size_t end)
+{
+	for (size_t at = query + 1; (at = switch_end(text, at)) && at <= end; at++)
+		if (at == end)
+			return true;
+		else if (text.at[at] != '&')
+			return false;
+	return false;
+}
+
+/* Is a query, from its ? to its end, about no one? */
+static bool says_nothing(struct view text, size_t query, size_t end)
+{
+	return is_bundle(text, query, end) || is_switches(text, query, end);
+}
+
+/* From the name behind the ? on. "x?.y=z" is JavaScript. */
+bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		    struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t name = pii_run(text, at + 1, PII_QUERY_NAME, 64), value = at + 1 + name + 1;
+	if (!name || text.at[at + 1] == '.' || pii_byte(text, value - 1) != '=')
+		return false;
+	size_t len = pii_run(text, value, PII_QUERY, SIZE_MAX), end = value + len;
+	return len && !says_nothing(text, at, end) && pii_hit(span, at + 1, end);
 }
 
 bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
@@ -248,8 +359,9 @@ bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, size
 	if (!path)
 		return false;
 	*from = query;
-	if (pii_byte(text, query) != '?')
+	if (pii_byte(text, query) != '?' || PII_WORD_BEFORE(text, at, "webpack") ||
+	    PII_WORD_BEFORE(text, at, "webpack-internal"))
 		return false;
-	size_t len = pii_run(text, query + 1, PII_QUERY, SIZE_MAX);
-	return len && !is_bundle(text, at, query, len) && pii_hit(span, query + 1, query + 1 + len);
+	size_t end = query + 1 + pii_run(text, query + 1, PII_QUERY, SIZE_MAX);
+	return end > query + 1 && !says_nothing(text, query, end) && pii_hit(span, query + 1, end);
 }

@@ -3,6 +3,7 @@
 #include "processors/pii_detectors.h"
 #include "profile/sites.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char introduction[] =
@@ -14,7 +15,8 @@ static const char introduction[] =
 	"from the table with which the program\nworks (`processors/pii_table.h`), and a test runs "
 	"every example with that detector alone.\n\n"
 	"A detector searches a string only if the string has what one of its rules needs: the "
-	"*selection*. A string\nwithout it costs nothing.\n\n"
+	"*selection*. A string\nwithout it costs nothing. Sets in brackets are adjacent "
+	"bytes.\n\n"
 	"Integers and other numbers are data: they are searched only below the keys that "
 	"`number_keys` lists.\n\n";
 
@@ -30,9 +32,10 @@ static void add_code(struct bytes *out, const char *text)
 	const char *fence = strchr(text, '`') ? "``" : "`";
 	bytes_add_text(out, fence);
 	for (; *text; text++) {
-		if (*text == '|')
+		bool newline = *text == '\n', control = newline || *text == '\t';
+		if (*text == '|' || control)
 			bytes_add_byte(out, '\\');
-		bytes_add_byte(out, (uint8_t)*text);
+		bytes_add_byte(out, control ? (newline ? 'n' : 't') : (uint8_t)*text);
 	}
 	bytes_add_text(out, fence);
 }
@@ -58,10 +61,22 @@ static void add_count(struct bytes *out, uint32_t count, const char *one, const 
 		bytes_format(out, ", %u %s", count, count == 1 ? one : many);
 }
 
+/* The two bytes of an anchor; one that may be any byte is left out. */
+static void add_anchor(struct bytes *out, const struct pii_rule *rule)
+{
+	char text[96];
+	snprintf(text, sizeof text, rule->before ? "[%s][%s]" : "%s[%s]",
+		 rule->before ? rule->before : "", rule->first);
+	bytes_add_text(out, ", ");
+	add_code(out, text);
+}
+
 /* One rule: what a string needs for it to be tried. */
 static void add_rule(struct bytes *out, const struct pii_rule *rule)
 {
 	bytes_format(out, "%zu byte%s", rule->needs.length, rule->needs.length == 1 ? "" : "s");
+	if (rule->first)
+		add_anchor(out, rule);
 	if (rule->literal) {
 		bytes_add_text(out, ", ");
 		add_code(out, rule->literal);

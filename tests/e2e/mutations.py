@@ -122,7 +122,9 @@ MUTATIONS = [
     *(("no detector " + name.lower(), "processors/pii_config.c", "		if (detector->optional.enabled &&\n",
        "		if (i != PII_%s && detector->optional.enabled &&\n" % name)
       for name in ("EMAIL", "IPV4", "IPV6", "JWT", "ACCESS_KEY", "CARD", "SSN", "PHONE", "PAN", "AADHAAR", "BEARER",
-                   "HOME_DIRECTORY", "URL_QUERY", "MAC", "IBAN", "BASIC", "CREDENTIAL", "URL_CREDENTIALS")),
+                   "HOME_DIRECTORY", "URL_QUERY", "MAC", "IBAN", "BASIC", "CREDENTIAL", "URL_CREDENTIALS", "UUID", "GENERATED_PATH",
+                   "SQL", "COMMAND_LINE", "USER_NAME")),
+    ("no detector workspace", "processors/pii_config.c", "		of_role[PII_WORKSPACE] = PII_MASK;\n", ""),
     ("no PII in units", PII, "scrub_string(pass, ROLE_UNIT, a.unit, string_view(p, a.key))", "a.unit"),
     ("no PII in bytes", PII, "	else if (a->type == VALUE_BYTES)\n", "	else if (a->type == VALUE_BYTES)\n		return VALUE_SAME;\n	else if (0)\n"),
     ("no PII in numbers", PII, "	else if (!(pass->numbers || is_number_key(pass, a)) || !digits_of(a, room, &text))\n", "	else\n"),

@@ -812,6 +812,35 @@ def test_what_redaction_denies_is_found_nowhere(build, tmp_path):
         assert not c.found(data) and not canaries.occurrences(c.permitted, data)
 
 
+# Each detector that is off by default, at every site and with no other one enabled that could take its specimen.
+ENABLED = """
+receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
+processors:
+  pii: {roles: [value, unit, scope, schema, entity, function, file, mapping, type], detectors: {DETECTOR: {roles: [
+    value, unit, scope, schema, entity, function, file, mapping, type]}}}
+exporters:
+  file/json: {path: out/profiles.jsonl, format: json}
+  file/proto: {path: out/profiles.binpb, format: proto}
+service: {pipelines: {profiles: {receivers: [otlp], processors: [pii], exporters: [file/json, file/proto]}}}
+"""
+
+
+@pytest.mark.parametrize("detector", sorted(canaries.optional_specimens(random.Random(1), canaries.Canaries(1).word)))
+def test_what_an_enabled_detector_matches_is_found_nowhere(build, tmp_path, detector):
+    seed = int(os.environ.get("LEAK_SEED") or random.SystemRandom().randrange(10 ** 9))
+    c = canaries.Canaries(seed)
+    only = lambda rng, word: {detector: canaries.optional_specimens(rng, word)[detector]}
+    with Gateway(build / "portcullis", ENABLED.replace("DETECTOR", detector), cwd=tmp_path) as g, peers.Client(g.port["otlp"]) as client:
+        for by_reference in (False, True):
+            client.send(poison.specimens(c, by_reference, only))
+        assert g.stop() == 0
+    for path in sorted((tmp_path / "out").iterdir()):
+        data = path.read_bytes()
+        found = c.found(data)
+        assert not found, "LEAK_SEED=%d, %s: %s" % (seed, path.name, dict(found.most_common(40)))
+        assert not c.missing(data), "LEAK_SEED=%d, %s: %s" % (seed, path.name, c.missing(data))
+
+
 def test_explain_may_name_keys_but_shows_no_value(build, tmp_path):
     c = canaries.Canaries(1)
     config = Run(build, tmp_path, True).gateway

@@ -223,4 +223,25 @@ def specimens(rng, word):
     found["credential"] = "run --password " + secret, secret
     secret = word()
     found["url_credentials"] = "redis://cart:%s@cache:6379/0" % secret, secret
+    secret = word()
+    found["workspace"] = "/builds/shop/%s/src/main.c" % secret, secret
+    return found
+
+
+# Where a detector searches, if not everywhere and no operator can say so.
+ROLES = {"workspace": {"function", "file", "mapping"}}
+
+
+def optional_specimens(rng, word):
+    """The same for what an operator has to enable. WORD stands for a word that must arrive."""
+    uuid = "%08x-%04x-4%03x-a%03x-%012x" % tuple(rng.getrandbits(bits) for bits in (32, 16, 12, 12, 48))
+    found = {"uuid": (uuid, uuid)}
+    secret = word()
+    found["generated_path"] = "/tmp/jna-%s/jna12.so" % secret, secret
+    secret = word()
+    found["sql"] = "SELECT a FROM WORD WHERE b = '%s'" % secret, secret
+    secret = word()
+    found["command_line"] = "WORD --owner %s -v" % secret, secret
+    secret = word()
+    found["user_name"] = "session of user " + secret, secret
     return found

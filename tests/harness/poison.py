@@ -369,15 +369,23 @@ def partly_bad(c, by_reference):
     return p.bytes(), 3
 
 
-def specimens(c, by_reference):
+def searches(detector, site):
+    """Does the detector search strings of this site, if an operator wants it everywhere?"""
+    return detector not in canaries.ROLES or site.startswith(("function", "system name")) or site == "mapping file"
+
+
+def specimens(c, by_reference, make=canaries.specimens):
     """A valid specimen of each detector at every keyless site and in permitted values."""
     p = Poisoner(c, by_reference)
-    detectors = canaries.specimens(c.random, c.word)
+    detectors = make(c.random, c.word)
     for detector in detectors:
         def at(site):
-            text, secret = canaries.specimens(c.random, c.word)[detector]
+            text, secret = make(c.random, c.word)[detector]
+            word = c.permit("text beside PII at " + site + p.how)
+            if not searches(detector, site):
+                return word
             c.deny_text("%s at %s%s" % (detector, site, p.how), secret)
-            return c.permit("text beside PII at " + site + p.how) + " " + text
+            return text.replace("WORD", word) if "WORD" in text else word + " " + text
         _specimens(p, at, detector, detectors)
     return p.m.message.SerializeToString()
 
@@ -396,7 +404,7 @@ def _specimens(p, at, detector, detectors):
         first = len(p.d.attribute_table)
         a = p.entry()
         p.pair(a, "service.name", at(site + " value"))
-        a.unit_strindex = m.text(at(site + " unit"))
+        a.unit_strindex = m.text(at(site + " unit of a value"))
         _values(p, at, p.entry, site)
         rows[site] = range(first, len(p.d.attribute_table))
     if detector == "card":
@@ -491,7 +499,8 @@ def _pprof_specimens(c, p, text):
     for detector in canaries.specimens(c.random, c.word):
         def at(site):
             whole, secret = canaries.specimens(c.random, c.word)[detector]
-            c.deny_text("%s at pprof %s" % (detector, site), secret)
+            if searches(detector, site):
+                c.deny_text("%s at pprof %s" % (detector, site), secret)
             return text(whole)
         i = len(p.mapping) + 1
         p.function.add(id=i, name=at("function name"), system_name=at("system name"), filename=at("function file"))

@@ -38,6 +38,13 @@ def on_by_default(binary):
     return [name for name in detectors(binary) if name not in off]
 
 
+def sites(binary):
+    """(site, role) of all strings without a key."""
+    manual = subprocess.run([binary, "components", "pii"], capture_output=True, text=True, check=True).stdout
+    return [(site, role) for role, row in re.findall(r"^\| `(\w+)` \|((?: `[\w.]+`)+) \|$", manual, re.M)
+            for site in re.findall(r"`([\w.]+)`", row)]
+
+
 def alone(names, name):
     """The policy with one detector."""
     off = ["%s: {enabled: false}" % other for other in names if other != name]

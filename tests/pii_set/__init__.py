@@ -20,7 +20,7 @@ import re
 HERE = pathlib.Path(__file__).resolve().parent
 NONE = "-"  # the class of a string in which nothing is personal
 # What the program leaves alone unless the operator enables it.
-OPTIONAL = {"uuid"}
+OPTIONAL = {"uuid", "generated_path", "sql", "command_line", "user_name"}
 ROLES = ("value", "function", "file", "mapping", "integer")
 HALVES = ("tuning", "apart")
 

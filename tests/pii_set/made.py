@@ -3,9 +3,9 @@
 as its table says, and each result is one class, or none for near misses."""
 import random
 
-from pii_set import NONE, fill, made_net, made_numbers, made_paths, made_tokens, near, parse
+from pii_set import NONE, fill, made_net, made_numbers, made_optional, made_paths, made_tokens, near, parse
 
-POSITIVE = {**made_net.RULES, **made_numbers.RULES, **made_tokens.RULES, **made_paths.RULES}
+POSITIVE = {**made_net.RULES, **made_numbers.RULES, **made_tokens.RULES, **made_paths.RULES, **made_optional.RULES}
 
 
 def entries():

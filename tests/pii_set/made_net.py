@@ -43,6 +43,12 @@ def escaped_email(draw):
     return place(draw, must(made))
 
 
+def literal_email(draw):
+    """As source code and twice-escaped strings have it."""
+    address = plain_user(draw) + draw.choice(("\\x40", "\\u{40}", "\\U00000040", "\\\\u0040", "&#064;", "&#0064;", "&#x0040;", "&#X40;", "%2540", "%252540"))
+    return place(draw, must(address + draw.choice(DOMAINS[:7])))
+
+
 def public_ipv4(draw):
     return ".".join(str(draw.choice((1, 254)) if draw.random() < 0.1 else draw.randint(low, high))
                     for low, high in ((11, 223), (0, 255), (0, 255), (1, 254)))
@@ -107,6 +113,15 @@ def mac(draw):
                                  "dhcp lease for %s expired", "device %s;", "wlan0: associated with %s", "bt/%s")) % must(mac_text(draw))
 
 
+def long_mac(draw):
+    """EUI-64, which some devices and interfaces have."""
+    parts = ["%02x" % draw.randint(0, 255) for _ in range(8)]
+    parts[3:5] = draw.choice((["ff", "fe"], parts[3:5]))
+    text = draw.choice("-:-").join(parts)
+    return "value", draw.choice(("%s", "eui64=%s", "node %s joined", '{"eui":"%s"}', "(%s)", "dev/%s", "zigbee %s, rssi -70")) % must(
+        text.upper() if draw.random() < 0.4 else text)
+
+
 def uuid_text(draw):
     text = "%08x-%04x-4%03x-%x%03x-%012x" % (draw.getrandbits(32), draw.getrandbits(16), draw.getrandbits(12),
                                              draw.choice((8, 9, 10, 11)), draw.getrandbits(12), draw.getrandbits(48))
@@ -122,5 +137,5 @@ def uuid_in_names(draw):
         "build %s", "/var/lib/kubelet/pods/%s/volumes", "{%s}", "urn:uuid:%s", "node-%s", "<PrivateImplementationDetails>{%s}")) % must(uuid_text(draw))
 
 
-RULES = {"email": [(email, 150), (escaped_email, 110)], "ipv4": [(ipv4, 110), (ipv4_placed, 60), (ipv4_host, 60)],
-         "ipv6": [(ipv6, 130), (ipv6_local, 50)], "mac": [(mac, 120)], "uuid": [(uuid, 80), (uuid_in_names, 50)]}
+RULES = {"email": [(email, 150), (escaped_email, 110), (literal_email, 70)], "ipv4": [(ipv4, 110), (ipv4_placed, 60), (ipv4_host, 60)],
+         "ipv6": [(ipv6, 130), (ipv6_local, 50)], "mac": [(mac, 120), (long_mac, 50)], "uuid": [(uuid, 80), (uuid_in_names, 50)]}

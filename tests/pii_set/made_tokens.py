@@ -155,6 +155,16 @@ def assigned_text(draw):
         "‹{k}=«{s}»›")).format(k=draw.choice(QUERY_KEYS), s=secret_text(draw))
 
 
+COLON_KEYS = ("token", "api_key", "secret", "apiKey", "access_token", "client_secret", "auth_token", "private_key", "signature")
+
+
+def assigned_colon(draw):
+    """As YAML and logs write it."""
+    token = fill(draw.choice(("{hex:32}", "{hex:40}", "{alnum:32}", "{url64:43}", "{base64:44}", "{hex:64}", "{alnum:40}")), draw)
+    return "value", draw.choice(("‹%s: «%s»›", "  ‹%s: «%s»›\n", "using ‹%s: «%s»›", "{‹%s: «%s»›}", "a: 1, ‹%s: «%s»›, b: 2", "login ok (‹%s: «%s»›)")) % (
+        draw.choice(COLON_KEYS), token)
+
+
 SCHEMES = ("postgres", "postgresql", "mysql", "mongodb", "mongodb+srv", "redis", "rediss", "amqp", "amqps", "https", "http", "ftp", "sftp",
            "ldap", "smtp", "clickhouse", "nats", "mssql", "socks5", "s3")
 
@@ -184,7 +194,10 @@ NAMES = ("q", "user", "id", "session", "name", "email", "s", "ref", "utm_source"
 
 def url_query(draw):
     names = draw.sample(NAMES, draw.randint(1, 3))
-    query = "&".join("%s=«%s»" % (name, query_value(draw)) for name in names)
+    values = [query_value(draw) for _ in names]
+    if set(values) == {"true"}:
+        values[0] = "42"  # nothing but switches is nobody's
+    query = "&".join("%s=«%s»" % pair for pair in zip(names, values))
     return draw.choice(("value", "value", "function", "file")), draw.choice((
         "https://shop.example.com/pay?‹%s›", "http://shop.example.com:8080/a/b?‹%s›", "GET /search?‹%s› HTTP/1.1", "/search?‹%s›", "GET /search?‹%s›",
         "https://shop.example.com?‹%s›", "<a href=\"https://shop.example.com/x?‹%s›\">", "wss://live.example.com/feed?‹%s›", "route /a?‹%s› slow",
@@ -194,6 +207,6 @@ def url_query(draw):
 RULES = {
     "access_key": [*((vendor(*row), 10) for row in VENDORS.items()), (azure, 14), (azure_secret, 10), (slack_webhook, 12), (pem, 14)],
     "jwt": [(jwt, 140)], "bearer": [(bearer, 120)], "basic": [(basic, 110)],
-    "secret": [(assigned_query, 70), (assigned_fragment, 40), (assigned_parameter, 40), (assigned_command, 80), (assigned_text, 50)],
+    "secret": [(assigned_query, 70), (assigned_fragment, 40), (assigned_parameter, 40), (assigned_command, 80), (assigned_text, 50), (assigned_colon, 60)],
     "url_credentials": [(url_credentials, 140)], "url_query": [(url_query, 140)],
 }

@@ -79,6 +79,29 @@ def webpack(draw):
         "??0%s@@QEAA@XZ", "/assets/%s.js?{hex:20}", "%s?=")).replace("%s", word(draw), 1)
 
 
+def objects(draw):
+    """Objects of Java with a method, whose hash may be all digits or all letters; optional chaining of JavaScript."""
+    return "function", draw.choice((
+        "com.acme.%s$Inner@{hex:8}.run", "com.acme.%s$Inner@{digit:7}.call", "java.lang.Object@{digit:7}.%s", "org.acme.Pool$Worker@{hex:7}.close",
+        "java.lang.Thread@{digit:8}.start", "%s?.name=z", "a?.b?.%s=1", "Object@1b6{hex:5}.notify")).replace("%s", word(draw).capitalize(), 1)
+
+
+def switches(draw):
+    """Queries that are no person's: versions and times of bundles, and switches."""
+    return draw.choice(("file", "function", "value")), draw.choice((
+        "https://example.com/deps/%s.js?v={hex:8}", "https://example.com/%s.css?ver=6.{digit:1}.{digit:1}", "/src/%s.vue?t=17{digit:11}", "GET /%s?debug=true",
+        "https://example.com/%s?session=true", "/%s?raw=false&debug=True", "http://localhost:5173/src/%s.tsx?t=17{digit:11}", "/assets/%s.mjs?v={digit:2}",
+        "GET /%s?verbose=FALSE HTTP/1.1")).replace("%s", word(draw), 1)
+
+
+def type_names(draw):
+    """Parameters with the name of a secret and their types."""
+    return "function", draw.choice((
+        "login(token: Swift.String)", "init(secret: CryptoKit.P256.Signing.PrivateKey)", "%s(token: Curve25519PrivateKey)", "verify(signature: [UInt8])",
+        "fn %s(token: &str, secret: u64)", "open(api_key: Option<String>)", "%s(token: AuthorizationToken)", "parse(token: int32)", "set(privateKey: SecKey?)",
+        "sign(secret: Data, signature: Data)", "%s(password: String, token: Token)")).replace("%s", word(draw), 1)
+
+
 def routes(draw):
     """The home and the users of an application, not of a person."""
     return draw.choice(("function", "function", "value", "file")), draw.choice((
@@ -104,7 +127,7 @@ def assignments(draw):
         "max_tokens={digit:4}", "tokenize=true", "primary_key={digit:3}", "sort_key=%s", "cache_key=%s", "PWD=/srv/app/current", "--token-file=/etc/app/%s",
         "--password-file=/run/secrets/%s", "password=", "token=", "password=****", "secret=<redacted>", "keystone=%s", "--tokens=8",
         "num_tokens={digit:2}", "passwordless=true", "secretName=%s-tls", "monkey=%s", "turkey=%s", "partition_key=%s", "token_count={digit:4}",
-        "--workers=4 --key-size={digit:4}", "hotkey=ctrl+%s", "foreign_key=%s_id", "compression=%s")).replace("%s", word(draw), 1)
+        "--workers=4 ‹--key-size={digit:4}›", "hotkey=ctrl+%s", "foreign_key=%s_id", "compression=%s")).replace("%s", word(draw), 1)
 
 
 def almost_card(draw):
@@ -180,8 +203,43 @@ def ci_like(draw):
                                 "C:\\a\\%s.cs", "/usr/workspace/%s/x.rs")).replace("%s", word(draw)).replace("{w}", "work")
 
 
+def no_sql(draw):
+    """What begins with a word of SQL, or holds quotation marks, and is no statement; and statements that hold no value."""
+    return "function", draw.choice((
+        "selectOne('%s')", "Select.%s(int)", "update_%s('x', 7)", "sql.(*Rows).Next", "insert<%s, 16>(char)", "it's '%s' 42", "std::merge<int, 4>",
+        "SELECT a, b FROM t WHERE c = $1 AND d = ?", "SELECT t2.a FROM t2 JOIN u3 ON t2.id = u3.id", "INSERT INTO t VALUES (?, ?)", "BEGIN", "COMMIT",
+        "callMethod('%s')", "Explain::%s::h{hex:16}", "deleted'%s", "createElement('%s')", "SELECT \"Name\" FROM \"t\" WHERE a = :a",
+        "DELETE FROM t WHERE a IS NULL", "select!{'%s'}", "with_%s(1)")).replace("%s", word(draw), 1)
+
+
+def no_command(draw):
+    """Files with blanks and brackets in their names, and what the kernel calls mappings."""
+    return "mapping", draw.choice((
+        "/opt/Google %s/app", "/usr/lib/lib%s.so.6 (deleted)", "[anon: %s]", "[anon:dalvik-main space]", "/memfd:%s (deleted)", "//anon", "[heap]",
+        "C:\\Program Files\\Acme %s\\x.dll", "/Applications/My %s.app/Contents/MacOS/x", "/opt/Acme - %s/x", "/dev/zero (deleted)", "/SYSV{digit:8} (deleted)",
+        "/srv/My Files/%s 2.so", "anon_inode:[perf_event]", "/usr/share/%s (copy).so", "lib%s.so")
+    ).replace("%s", word(draw), 1)
+
+
+def no_generated(draw):
+    return draw.choice(("file", "mapping", "function")), draw.choice((
+        "/tmp/%s.so", "/srv/tmpfiles/%s/b", "/usr/lib/tmp.d/%s.conf", "/tmpfs/%s/x", "/scratchpad/%s/x.py", "/var/lib/%s/x", "/run/%s/x", "\\Template\\%s\\x.cs",
+        "C:\\Temp\\%s.dll", "src/tmpl/%s/x.go", "/run/users/%s/x", "std::temp::%s", "/attempt/%s/x")).replace("%s", word(draw), 1)
+
+
+def no_user(draw):
+    """What programs have of users: their IDs, pools, services, and prose."""
+    return "value", draw.choice((
+        "user_id={digit:4}", "user-1", "client-pool-{digit:1}", "grpc-client-executor-{digit:1}", "user service", "users=12", "superuser=%s", "account-sync",
+        "http-client", "user: null", "login page", "user logged in", "client connected", "user_count=7", "GET /user/login", "member function", "owner=42",
+        "account: 17", "customer-service-{digit:2}", "userspace", "client.id={digit:3}", "%s=user", "login-handler", "user-agent", "user/profile", "user=",
+        "client-worker-{digit:2}", "account_id={hex:8}", "user session expired", "unknown user", "user groups changed")).replace("%s", word(draw), 1)
+
+
 RULES = (
     (version_of_four, 60), (version_with_at, 60), (at_names, 60), (cxx_colons, 50), (times, 60), (hashes, 110), (webpack, 70), (routes, 60), (code_words, 80),
     (assignments, 60), (almost_card, 70), (numbers, 100), (almost_ssn, 40), (almost_phone, 50), (almost_aadhaar, 40), (almost_pan, 30), (almost_iban, 40),
     (almost_mac, 40), (almost_jwt, 40), (almost_token, 60), (ci_like, 30),
+    (no_sql, 60), (no_command, 60), (no_generated, 50), (no_user, 70), (objects, 50),
+    (switches, 50), (type_names, 40),
 )

@@ -27,6 +27,8 @@ def bodies():
     """(name of the file, how it is sent, [bodies])"""
     for path in corpus.files("otlp/*-v111.pb"):
         yield path.name, "grpc", [path.read_bytes()]
+    for path in corpus.files("otlp/*-v18.*"):
+        yield path.name, "grpc", [path.read_bytes()] if path.suffix == ".pb" else list(otlp.framed(path.read_bytes()))
     for path in corpus.files("otlp/*-v111.json"):
         yield path.name, "http", [path.read_bytes()]
     for path in corpus.files("otlp/*.jsonl"):

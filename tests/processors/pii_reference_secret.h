@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_PROCESSORS_PII_REFERENCE_SECRET_H
+#define TESTS_PROCESSORS_PII_REFERENCE_SECRET_H
+
+#include "profile/wire.h"
+#include "tests/processors/pii_reference_text.h"
+
+/* Part of pii_reference.h: tokens, credentials, queries and paths. */
+
+/* What is glued to the front of the header goes with it; so do the parts that follow. */
+static bool is_jwt(struct view text, struct regex_span *span)
+{
+	while (span->start && is_base64url(text.at[span->start - 1]))
+		span->start--;
+	while (span->end < text.len &&
+	       (is_base64url(text.at[span->end]) || text.at[span->end] == '.'))
+		span->end++;
+	return true;
+}
+
+static bool is_aws(struct view text, struct regex_span *span)
+{
+	uint8_t front = before(text, span), back = behind(text, span->end);
+	return !isupper(front) && !isdigit(front) && !isupper(back) && !isdigit(back);
+}
+
+/* "bearer authentication" is prose: a token is long or has a digit. */
+static bool is_bearer(struct view text, struct regex_span *span)
+{
+	bool digit = false;
+	for (size_t i = span->start; i < span->end; i++)
+		digit |= isdigit(text.at[i]) != 0;
+	return digit || span->end - span->start >= 16;
+}
+
+static bool is_basic(struct view text, struct regex_span *span)
+{
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint8_t plain[4096];
+	size_t n = 0, len = span->end - span->start, pads = 0;
+	while (len && text.at[span->start + len - 1] == '=' && pads < 3)
+		len--, pads++;
+	if (len % 4 == 1 || (pads && (len + pads) % 4))
+		return false;
+	uint32_t bits = 0;
+	bool colon = false;
+	for (size_t i = 0; i < len; i++) {
+		bits = bits << 6 |
+		       (uint32_t)(strchr(alphabet, text.at[span->start + i]) - alphabet);
+		if (i % 4 && n < sizeof plain)
+			plain[n++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+	}
+	for (size_t i = 0; i < n; i++) {
+		colon |= plain[i] == ':';
+		if (plain[i] < 0x20 || plain[i] == 0x7f)
+			return false;
+	}
+	return colon && wire_utf8_slow(plain, n);
+}
+
+/* There is a colon, and something behind it. */
+static bool is_userinfo(struct view text, struct regex_span *span)
+{
+	const uint8_t *colon = memchr(text.at + span->start, ':', span->end - span->start);
+	return colon && colon + 1 < text.at + span->end;
+}
+
+/* Where the name of a value ends: in front of the blanks. */
+static size_t blanks_start(struct view text, size_t value)
+{
+	while (text.at[value - 1] != ' ')
+		value--;
+	while (value && text.at[value - 1] == ' ')
+		value--;
+	return value;
+}
+
+static size_t name_start(struct view text, size_t end)
+{
+	size_t n = 0;
+	while (n < 64 && n < end &&
+	       (is_base64url(text.at[end - n - 1]) || text.at[end - n - 1] == '.'))
+		n++;
+	return end - n;
+}
+
+static bool is_option(struct view text, struct regex_span *span)
+{
+	size_t name = name_start(text, blanks_start(text, span->start));
+	return text.at[name] == '-' && (!name || text.at[name - 1] == ' ');
+}
+
+static bool is_header(struct view text, struct regex_span *span)
+{
+	size_t colon = blanks_start(text, span->start) - 1, name = name_start(text, colon);
+	return memchr(text.at + name, '-', colon - name);
+}
+
+/* A value in a path that begins with a slash ends with its segment. */
+static bool is_assigned(struct view text, struct regex_span *span)
+{
+	size_t name = name_start(text, span->start - 1), start = name;
+	if (text.at[span->start - 1] != '=' || !name || text.at[name - 1] != ';')
+		return true;
+	while (start && name - start < 256 && text.at[start - 1] != ' ')
+		start--;
+	if ((start && (text.at[start - 1] != ' ' || name - start == 256)) ||
+	    text.at[start] != '/' || behind(text, start + 1) == '/')
+		return true;
+	for (size_t i = span->start; i < span->end; i++)
+		if (memchr("/?#", text.at[i], 3))
+			span->end = i;
+	return span->end > span->start;
+}
+
+/* Digits stand in two places. */
+static bool is_drawn(struct view text, struct regex_span *span)
+{
+	unsigned places = 0;
+	for (size_t i = span->start; i < span->end; i++)
+		places += isdigit(text.at[i]) && !isdigit(text.at[i - 1]);
+	return places > 1;
+}
+
+/* name=true&name=false */
+static bool is_switches(struct view query)
+{
+	size_t at = 0;
+	for (;;) {
+		size_t name = at;
+		while (name < query.len && (isalnum(query.at[name]) ||
+					    (query.at[name] && strchr("_-.%[]", query.at[name]))))
+			name++;
+		if (name == at || name - at > 64 || behind(query, name) != '=')
+			return false;
+		char value[6] = { 0 };
+		for (at = name + 1; at < query.len && query.at[at] != '&'; at++)
+			if (at - name - 1 < 5)
+				value[at - name - 1] = (char)tolower(query.at[at]);
+		if (!(strcmp(value, "true") == 0 && at - name == 5) &&
+		    !(strcmp(value, "false") == 0 && at - name == 6))
+			return false;
+		if (at++ == query.len)
+			return true;
+	}
+}
+
+/* Not the digest or the version of a bundle's file, nor switches. */
+static bool is_query(struct view text, struct regex_span *span)
+{
+	static const char *const files[] = { ".js",  ".mjs", ".cjs", ".jsx",   ".ts",
+					     ".tsx", ".css", ".vue", ".svelte" };
+	size_t query = span->start - 1, start = span->start;
+	start += is_word_at(text, start, "v=") || is_word_at(text, start, "t=") ? 2
+		 : is_word_at(text, start, "ver=")                              ? 4
+										: 0;
+	bool digest = span->end - start <= 32, file = false;
+	for (size_t i = start; i < span->end; i++)
+		digest = digest &&
+			 (isalnum(text.at[i]) || (start > span->start && text.at[i] == '.'));
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		file |= query >= strlen(files[i]) &&
+			is_word_at(text, query - strlen(files[i]), files[i]);
+	return !(digest && file) && !is_switches(cut(text, span));
+}
+
+static bool is_name_end(struct view text, size_t at)
+{
+	static const char ends[] = "/\\ \t\n\v\f\r:;,\"'<>|*?()[]{}";
+	return at >= text.len || (text.at[at] && strchr(ends, text.at[at]));
+}
+
+static size_t name_length(struct view text, size_t at)
+{
+	size_t n = 0;
+	while (n < 256 && !is_name_end(text, at + n))
+		n++;
+	return n;
+}
+
+static bool is_dots(struct view text, size_t at, size_t len)
+{
+	return (len == 1 && text.at[at] == '.') || (len == 2 && is_word_at(text, at, ".."));
+}
+
+/* "First Last" */
+static void add_words(struct view text, struct regex_span *span)
+{
+	size_t at = span->end;
+	bool capitals = true;
+	for (int words = 0; words < 3 && behind(text, at) == ' '; words++) {
+		size_t n = name_length(text, at + 1);
+		n = n > 64 ? 64 : n;
+		if (!n)
+			return;
+		capitals &= isupper(text.at[at + 1]) != 0;
+		at += 1 + n;
+		if (behind(text, at) == '/' || behind(text, at) == '\\' ||
+		    (at == text.len && capitals)) {
+			span->end = at;
+			return;
+		}
+	}
+}
+
+/* A route begins with its method. */
+static bool is_home(struct view text, struct regex_span *span)
+{
+	if (is_dots(text, span->start, span->end - span->start))
+		return false;
+	while (is_word_at(text, span->end, "/../")) {
+		size_t n = name_length(text, span->end + 4);
+		if (!n || is_dots(text, span->end + 4, n))
+			break;
+		span->end += 4 + n;
+	}
+	return true;
+}
+
+static bool is_users(struct view text, struct regex_span *span)
+{
+	if (is_dots(text, span->start, span->end - span->start))
+		return false;
+	add_words(text, span);
+	return is_home(text, span);
+}
+
+/* A name without a slash behind it. */
+static bool is_windows(struct view text, struct regex_span *span)
+{
+	uint8_t back = behind(text, span->end);
+	if (back != '/' && back != '\\')
+		add_words(text, span);
+	return true;
+}
+
+#endif
