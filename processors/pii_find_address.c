@@ -38,10 +38,12 @@ struct groups {
 	size_t assigned;
 };
 
-/* A shortened address that may end here: one "::", which stands for a group at least. */
+/* A shortened address that may end here: one "::", which stands for a group at least. With a second
+ * one behind it, it is a name ("fe80::add::f"). */
 static bool is_shortened(struct view text, const struct groups *g)
 {
-	return g->pairs == 1 && g->filled <= 7 && (g->last || text.at[g->end - 2] == ':');
+	return g->pairs == 1 && g->filled <= 7 && (g->last || text.at[g->end - 2] == ':') &&
+	       !PII_WORD_AT(text, g->end, "::");
 }
 
 static void read_group(struct view text, struct groups *g)
@@ -250,7 +252,7 @@ bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t a
 			return false;
 		seen |= pii_kinds[byte];
 	}
-	return seen & PII_DIGIT && seen & PII_LETTER &&
-	       !pii_is(pii_byte(text, at + 14), PII_ALNUM | PII_DOT | PII_UNDERSCORE) &&
-	       pii_hit(span, at, at + 14);
+	uint8_t back = pii_byte(text, at + 14), next = pii_byte(text, at + 15);
+	return seen & PII_DIGIT && seen & PII_LETTER && !pii_is(back, PII_ALNUM | PII_UNDERSCORE) &&
+	       !(back == '.' && pii_is(next, PII_ALNUM)) && pii_hit(span, at, at + 14);
 }

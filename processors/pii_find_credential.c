@@ -101,9 +101,19 @@ static bool is_secret_key(struct view text, size_t end)
 	case 's':
 		return word_ends(text, end, "access");
 	case 't':
-		return word_ends(text, end, "secret");
+		return word_ends(text, end, "secret") || word_ends(text, end, "account");
 	case 'e':
 		return word_ends(text, end, "private");
+	case 'h':
+		return word_alone(text, end, "auth");
+	case 'r':
+		return word_ends(text, end, "master");
+	case 'n':
+		return word_ends(text, end, "encryption") || word_ends(text, end, "subscription");
+	case 'g':
+		return word_ends(text, end, "signing");
+	case 'd':
+		return word_ends(text, end, "shared");
 	default:
 		return false;
 	}
@@ -239,16 +249,30 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 	return assigned_at(text, at, span);
 }
 
-/* name%3Dvalue, up to an escaped & */
+/* %26, or %2526 and so on: an escaped & */
+static bool is_escaped_and(struct view text, size_t at)
+{
+	size_t digits = at + 1;
+	if (pii_byte(text, at) != '%')
+		return false;
+	while (PII_WORD_AT(text, digits, "25"))
+		digits += 2;
+	return PII_WORD_AT(text, digits, "26");
+}
+
+/* name%3Dvalue, up to an escaped &; at what stands in front of "3D", which is escaped as often as
+ * the string was. */
 bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, size_t at,
 			       size_t *from, struct regex_span *span)
 {
 	(void)rule, (void)from;
-	size_t start = at + 3, end = start;
-	if (text.at[at] != '%' || !is_secret(text, at))
+	size_t name = at, start = at + 3, end = start;
+	while (name > 1 && text.at[name] == '5' && text.at[name - 1] == '2')
+		name -= 2;
+	if (text.at[name] != '%' || !is_secret(text, name))
 		return false;
 	while (pii_is(pii_byte(text, end), PII_SECRET) && end < text.len &&
-	       !PII_WORD_AT(text, end, "%26"))
+	       !is_escaped_and(text, end))
 		end++;
 	return pii_hit(span, start, end);
 }
@@ -291,6 +315,8 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 static bool password_at(struct view text, size_t at, struct regex_span *span)
 {
 	size_t len = pii_run(text, at, PII_SECRET, SIZE_MAX), digit = at;
+	while (len && text.at[at + len - 1] == ':') /* of a name */
+		len--;
 	if (len < 8 || !pii_is(text.at[at], PII_LOWER | PII_DIGIT))
 		return false;
 	while (digit < at + len && !pii_is(text.at[digit], PII_DIGIT))
@@ -304,7 +330,7 @@ static bool drawn_at(struct view text, size_t at, struct regex_span *span)
 {
 	size_t len = pii_run(text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE, SIZE_MAX);
 	size_t end = at + len, places = 0;
-	if (len < 16 || !pii_is(text.at[at], PII_BASE64URL))
+	if (len < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
 		return false;
 	for (size_t i = at; i < end && places < 2; i++)
 		places += pii_is(text.at[i], PII_DIGIT) && !pii_is(text.at[i - 1], PII_DIGIT);

@@ -79,7 +79,7 @@ bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at
 			struct regex_span *span)
 {
 	(void)rule, (void)from;
-	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abeoprs") &&
+	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abcdeoprs") &&
 	       !glued(text, at) && run_from(text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 

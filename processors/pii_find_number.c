@@ -110,13 +110,28 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, siz
 	       !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
-/* ip-10-1-2-3, ec2-203-0-113-25: the name of a host in a cloud. */
+/* The name of a host in a cloud, in small letters or capitals: what stands in front of its numbers;
+ * its length, 0: it is none. */
+static size_t host_front(struct view text, size_t dash)
+{
+	uint8_t last = pii_byte(text, dash - 1) | 0x20, first = pii_byte(text, dash - 2) | 0x20;
+	if (last == 'p' && first == 'i')
+		return 2;
+	return pii_byte(text, dash - 1) == '2' && first == 'c' &&
+			       (pii_byte(text, dash - 3) | 0x20) == 'e'
+		       ? 3
+		       : 0;
+}
+
+/* ip-10-1-2-3, ec2-203-0-113-25, at the first dash */
 bool pii_find_ipv4_host(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			struct regex_span *span)
 {
-	(void)from;
-	size_t start = at + strlen(rule->literal);
-	size_t end = at && is_alnum(text, at - 1) ? 0 : four_numbers(text, start, '-');
+	(void)rule, (void)from;
+	size_t front = host_front(text, at), start = at + 1;
+	if (!front || (at > front && is_alnum(text, at - front - 1)))
+		return false;
+	size_t end = four_numbers(text, start, '-');
 	return end && !is_alnum(text, end) && !goes_on(text, end, true) &&
 	       pii_hit(span, start, end);
 }
@@ -307,7 +322,14 @@ static bool is_iban(const uint8_t *characters, size_t len)
 	return rest == 1;
 }
 
-/* In one piece, or with a blank behind each four characters. */
+/* What stands behind each four characters: a blank, as such or escaped, or a dash; its length. */
+static size_t iban_gap(struct view text, size_t at)
+{
+	uint8_t byte = pii_byte(text, at);
+	return byte == ' ' || byte == '-' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
+}
+
+/* In one piece, or in groups with the same separator. */
 bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		   struct regex_span *span)
 {
@@ -316,11 +338,13 @@ bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, siz
 	if ((at && is_alnum(text, at - 1)) || !pii_is(text.at[at], PII_UPPER) ||
 	    !digits_at(text, at + 2, 2))
 		return false;
-	size_t want = iban_length(text.at + at), i = at;
-	bool blanks = pii_byte(text, at + 4) == ' ';
+	size_t want = iban_length(text.at + at), i = at, gap = iban_gap(text, at + 4);
 	for (size_t n = 0; n < want; n++, i++) {
-		if (blanks && n && n % 4 == 0 && pii_byte(text, i++) != ' ')
-			return false;
+		if (gap && n && n % 4 == 0) {
+			if (pii_byte(text, i) != text.at[at + 4] || iban_gap(text, i) != gap)
+				return false;
+			i += gap;
+		}
 		if (!pii_is(pii_byte(text, i), PII_DIGIT | PII_UPPER))
 			return false;
 		characters[n] = text.at[i];
@@ -393,9 +417,17 @@ bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, size
 	       pii_hit(span, at, at + 11);
 }
 
-static bool is_in_phone(uint8_t byte)
+/* A separator in a phone number; its length. In a URL, blanks and brackets are escaped. */
+static size_t phone_gap(struct view text, size_t at, bool escaped)
 {
-	return byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-';
+	uint8_t byte = pii_byte(text, at), last = pii_byte(text, at + 2);
+	if (byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-')
+		return 1;
+	if (!escaped || (byte != '%' && byte != '+'))
+		return 0;
+	return byte == '+'                                                                    ? 1
+	       : pii_byte(text, at + 1) == '2' && (last == '0' || last == '8' || last == '9') ? 3
+											      : 0;
 }
 
 /* Where a phone number ends, with its extension; 0: something longer goes on. */
@@ -419,8 +451,8 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, si
 	size_t count = country, end = start + country;
 	for (; count < country + 14; count++) {
 		size_t i = end;
-		while (i < end + 2 && is_in_phone(pii_byte(text, i)))
-			i++;
+		for (int gaps = 0; gaps < 2; gaps++)
+			i += phone_gap(text, i, rule->back);
 		if (!is_digit(text, i))
 			break;
 		end = i + 1;

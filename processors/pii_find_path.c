@@ -21,6 +21,14 @@ static bool is_numbered(struct view word)
 	return digits && digits <= 3 && is_any((struct view){ word.at, word.len - digits }, rows);
 }
 
+/* "c", as some shells mount a drive, or "c%3A", as it stands in URLs. */
+static bool is_drive(struct view word)
+{
+	return pii_is(pii_byte(word, 0), PII_LETTER) &&
+	       (word.len == 1 ||
+		(word.len == 4 && (PII_WORD_AT(word, 1, "%3A") || PII_WORD_AT(word, 1, "%3a"))));
+}
+
 /*
  * May a home directory's path begin behind this directory, which is a mount, a container's root or
  * an export? It begins at `slash`. "/app/home" is a program's own.
@@ -37,8 +45,7 @@ static bool is_root(struct view text, size_t slash, size_t end, size_t from)
 		"gpfs",    "lustre", "wsl$",  "wsl.localhost", NULL
 	};
 	struct view name = { text.at + slash + 1, end - slash - 1 };
-	if (slash >= from && ((name.len == 1 && pii_is(name.at[0], PII_LETTER)) ||
-			      is_any(name, roots) || is_numbered(name)))
+	if (slash >= from && (is_drive(name) || is_any(name, roots) || is_numbered(name)))
 		return true;
 	size_t parent = 0;
 	while (parent < 16 && parent < slash && text.at[slash - parent - 1] != '/')
@@ -110,8 +117,15 @@ static bool is_dots(struct view text, size_t at, size_t len)
 	return len && len <= 2 && text.at[at] == '.' && text.at[at + len - 1] == '.';
 }
 
+/* Does a path end here, though a blank may follow? What follows then is an option or a path. */
+static bool is_path_end(struct view text, size_t at)
+{
+	uint8_t next = pii_byte(text, at + 1);
+	return pii_byte(text, at) != ' ' || next == '/' || next == '-';
+}
+
 /* The rest of a name of several words, each behind a blank: they end at a slash, or begin with
- * capitals and end the string. Where they end. */
+ * capitals and end the path. Where they end. */
 static size_t words_end(struct view text, size_t end)
 {
 	bool capital = true;
@@ -122,7 +136,7 @@ static size_t words_end(struct view text, size_t end)
 			break;
 		capital = capital && pii_is(text.at[at + 1], PII_UPPER);
 		at += 1 + len;
-		if (pii_is(pii_byte(text, at), PII_SLASH) || (at == text.len && capital))
+		if (pii_is(pii_byte(text, at), PII_SLASH) || (capital && is_path_end(text, at)))
 			return at;
 	}
 	return end;

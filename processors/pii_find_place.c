@@ -158,15 +158,17 @@ static bool is_person(struct view text, size_t end)
 static bool is_common(struct view text, size_t at)
 {
 	static const char words[] =
-		" account agent api app auth cache channel client code connection connections context"
-		" controller count cpu data db default defined dispatcher error event events executor"
-		" factory false filter front frontend group groups grpc handler has hash home http id ids"
-		" info interface io is key keys kind limit list listener login logout loop manager mode"
-		" model module name names null none number page pool process profile profiles provider"
-		" query queue request requests response role roles rpc scheduler server service services"
-		" session sessions set settings side space state status storage store stream sync system"
-		" table task tasks tcp thread threads time timeout timer token true type types undefined"
-		" unknown update user value version watcher worker workers ";
+		" account agent api app auth cache channel client code connection"
+		" connections context controller count cpu data db default defined"
+		" dispatcher error event events executor factory false filter front frontend"
+		" group groups grpc handler has hash home http id ids info interface io is"
+		" key keys kind limit list listener login logout loop manager mode model"
+		" module name names null none number page pool process profile profiles"
+		" provider query queue request requests response role roles rpc scheduler"
+		" server service services session sessions set settings side space state"
+		" status storage store stream sync system table task tasks tcp thread"
+		" threads time timeout timer token true type types undefined unknown update"
+		" user value version watcher worker workers ";
 	char word[18] = " ";
 	size_t len = pii_run(text, at, PII_LETTER, 16);
 	for (size_t i = 0; i < len; i++)

@@ -6,7 +6,7 @@
 #define PLAIN (LOOSE | PII_NAME)
 #define LETTER (PLAIN | PII_LOCAL | PII_TOKEN | PII_BASE64 | PII_QUERY_NAME)
 
-/* Later entries override earlier ones. */
+/* Later entries override earlier ones. No name of an account of Windows has + = ; , [ or ]. */
 const uint32_t pii_kinds[256] = {
 	[0x00 ... 0x7f] = PLAIN,
 	[0x80 ... 0xff] = PLAIN | PII_HIGH | PII_LOCAL,
@@ -19,8 +19,8 @@ const uint32_t pii_kinds[256] = {
 	['-'] = PLAIN | PII_DASH | PII_LOCAL | PII_TOKEN | PII_QUERY_NAME,
 	['.'] = PLAIN | PII_DOT | PII_LOCAL | PII_TOKEN | PII_QUERY_NAME,
 	['~'] = PLAIN | PII_TILDE | PII_TOKEN,
-	['+'] = PLAIN | PII_LOCAL | PII_TOKEN | PII_BASE64,
-	['='] = PLAIN | PII_TOKEN,
+	['+'] = (PLAIN & ~WINDOWS) | PII_LOCAL | PII_TOKEN | PII_BASE64,
+	['='] = (PLAIN & ~WINDOWS) | PII_TOKEN,
 	['%'] = PLAIN | PII_LOCAL | PII_QUERY_NAME,
 	['/'] = PII_SLASH | PII_TOKEN | PII_BASE64 | PII_QUERY | PII_URL | PII_SECRET,
 	['\\'] = PII_SLASH | PII_QUERY | PII_URL | PII_SECRET,
@@ -40,12 +40,12 @@ const uint32_t pii_kinds[256] = {
 	[':'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
 	['&'] = PLAIN & ~PII_SECRET,
 	['#'] = PLAIN & ~PII_QUERY,
-	[';'] = LOOSE & ~PII_SECRET,
-	[','] = LOOSE,
+	[';'] = LOOSE & ~PII_SECRET & ~WINDOWS,
+	[','] = LOOSE & ~WINDOWS,
 	['('] = LOOSE,
 	[')'] = LOOSE,
 	['{'] = LOOSE,
 	['}'] = LOOSE,
-	['['] = LOOSE | PII_QUERY_NAME,
-	[']'] = LOOSE | PII_QUERY_NAME,
+	['['] = (LOOSE & ~WINDOWS) | PII_QUERY_NAME,
+	[']'] = (LOOSE & ~WINDOWS) | PII_QUERY_NAME,
 };

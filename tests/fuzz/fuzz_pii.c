@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-/* The selection of rules changes no verdict, neither with the detectors of the default configuration
- * nor with all of them. Of the first, a reference implementation made of regular expressions finds
- * the same. Masking keeps UTF-8 valid, and its output is bounded. */
+/* The selection of rules changes no verdict, neither with the detectors of the default
+ * configuration nor with all of them. Of the first, a reference implementation made of regular
+ * expressions finds the same. Masking keeps UTF-8 valid, and its output is bounded. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static struct pii_engine engine, all_engine;

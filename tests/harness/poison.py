@@ -383,7 +383,7 @@ def specimens(c, by_reference, make=canaries.specimens):
             text, secret = make(c.random, c.word)[detector]
             word = c.permit("text beside PII at " + site + p.how)
             if not searches(detector, site):
-                return word
+                return word + " and nothing else"
             c.deny_text("%s at %s%s" % (detector, site, p.how), secret)
             return text.replace("WORD", word) if "WORD" in text else word + " " + text
         _specimens(p, at, detector, detectors)

@@ -48,9 +48,9 @@ def at_names(draw):
 
 
 def cxx_colons(draw):
-    """Names that are made of hexadecimal letters and colons."""
-    part = lambda: draw.choice(("be", "ad", "c10", "fe80", "cafe", "face", "dead", "a", "b", "ab", "f", "dec", "add", "bad", "fade", "ace"))
-    return "function", draw.choice(("%s::%s", "%s::%s::%s", "::%s::%s", "std::%s<%s::%s>", "%s::%s::~%s()", "at:%s:%s", "<%s as %s>::%s",
+    """Names that are made of hexadecimal letters and colons; fe80::ace would be an address."""
+    part = lambda: draw.choice(("be", "ad", "c10", "fe8", "cafe", "face", "dead", "a", "b", "ab", "f", "dec", "add", "bad", "fade", "ace"))
+    return "function", draw.choice(("c10::%s", "%s::%s::%s", "::%s::%s", "std::%s<%s::%s>", "%s::%s::~%s()", "at:%s:%s", "<%s as %s>::%s",
                                     "%s::%s::{{closure}}", "%s::operator=::%s")).replace("%s", "\0").replace("\0", part(), 1).replace(
                                         "\0", part(), 1).replace("\0", part())
 
@@ -154,7 +154,7 @@ def almost_ssn(draw):
 def almost_phone(draw):
     return "value", draw.choice(("555-01{digit:2}", "operator+{digit:8}", "fn+0x{hex:4}", "1.202.555.01{digit:2}", "c++11 2024{digit:4}", "v1.2.3+2024{digit:4}",
                                  "+{digit:4}", "+0{digit:9}", "a+{digit:10}", "1{digit:2}-555-01{digit:2}", "memcpy+{digit:3}", "main+{digit:2}/{digit:4}",
-                                 "12-{digit:3}-{digit:4}", "job 202-555", "+{digit:17}"))
+                                 "12-{digit:3}-{digit:4}", "job 202-555", "+1{digit:16}"))
 
 
 def almost_aadhaar(draw):
@@ -232,7 +232,7 @@ def no_user(draw):
     return "value", draw.choice((
         "user_id={digit:4}", "user-1", "client-pool-{digit:1}", "grpc-client-executor-{digit:1}", "user service", "users=12", "superuser=%s", "account-sync",
         "http-client", "user: null", "login page", "user logged in", "client connected", "user_count=7", "GET /user/login", "member function", "owner=42",
-        "account: 17", "customer-service-{digit:2}", "userspace", "client.id={digit:3}", "%s=user", "login-handler", "user-agent", "user/profile", "user=",
+        "account: 17", "customer-service-{digit:2}", "userspace", "client.id={digit:3}", "role=user", "login-handler", "user-agent", "user/profile", "user=",
         "client-worker-{digit:2}", "account_id={hex:8}", "user session expired", "unknown user", "user groups changed")).replace("%s", word(draw), 1)
 
 

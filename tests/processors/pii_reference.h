@@ -19,7 +19,7 @@
  * program's own. */
 #define HOME_ROOTS \
 	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|[dD]ata|export|var|usr|mnt|nfs|net" \
-	"|private|srv|media|opt|gpfs|lustre|(?:data|disk|vol|nas|fs)[0-9]{1,3}|[a-zA-Z]" \
+	"|private|srv|media|opt|gpfs|lustre|(?:data|disk|vol|nas|fs)[0-9]{1,3}|[a-zA-Z](?:%3[Aa])?" \
 	"|(?:Volumes|mnt|media|net|nfs|gpfs|lustre|wsl\\$|wsl\\.localhost)\\/[^\\/]{0,63}[A-Za-z0-9_-]"
 #define FILE_HOST \
 	"(?:(?<![a-z+-])(?:file|ssh|sftp|scp|nfs|smb|vscode-remote)|(?<![a-z])git\\+ssh)" \
@@ -54,14 +54,27 @@
 				 ")(?-i:HarddiskVolume" NAME_BYTE "{0,18}|%SystemDrive%" NAME_BYTE \
 				 "{0,19})\\\\)" \
 				 "(?:users|documents and settings))[\\\\\\/]{1,4}" \
-				 "(?|([^\\\\\\/:*?\"<>|\\r\\n]{1,64})[\\\\\\/]|([^\\\\\\/\\s:*?\"<>|]{1,256}))"
+				 "(?|([^\\\\\\/:*?\"<>|\\r\\n+=;,\\[\\]]{1,64})[\\\\\\/]|([^\\\\\\/\\s:*?\"<>|+=;,\\[\\]]{1,256}))"
 #define SHARED_HOME "(?:" SHARE("2", "1", "\\\\") "|" SHARE("4", "2", "[\\/\\\\]\\\\") ")home|"
 #define ESCAPED_SLASH "%(?:2[Ff]|5[Cc])"
 /* Behind a name whose value is secret. */
+#define SECRET_KEY(word) "|" word "key|" word "[_-]key"
+#define SECRET_KEYS \
+	SECRET_KEY("api") \
+	SECRET_KEY("access") \
+	SECRET_KEY("secret") \
+	SECRET_KEY("private") \
+	SECRET_KEY("account") \
+	SECRET_KEY("master") \
+	SECRET_KEY("encryption") \
+	SECRET_KEY("subscription") \
+	SECRET_KEY("signing") \
+	SECRET_KEY("shared") \
+	SECRET_KEY("(?<![a-z0-9])auth")
 #define SECRET \
-	"(?i)(?<=password|passwd|passphrase|secret|(?<!publickey)token|apikey|api[_-]key|accesskey|access[_-]key" \
-	"|secretkey|secret[_-]key|privatekey|private[_-]key|credential|credentials|sessionid" \
-	"|session[_-]id|signature|(?<![a-z0-9])pass|(?<![a-z0-9])pwd|(?<![a-z0-9])auth|(?<![a-z0-9])sig)"
+	"(?i)(?<=password|passwd|passphrase|secret|(?<!publickey)token" SECRET_KEYS \
+	"|credential|credentials|sessionid|session[_-]id|signature|(?<![a-z0-9])pass" \
+	"|(?<![a-z0-9])pwd|(?<![a-z0-9])auth|(?<![a-z0-9])sig)"
 #define QUOTED \
 	"\"((?:[^\"\\\\]|\\\\.|\\\\\\z)+)|'((?:[^'\\\\]|\\\\.|\\\\\\z)+)" \
 	"|\\\\\"((?:(?!\\\\\").)+)|\\\\'((?:(?!\\\\').)+)"
@@ -70,12 +83,14 @@
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
 #define WIDE_AT "\\xef\\xbc\\xa0"
 #define NARROW "(?!" WIDE_AT ")"
+#define IBAN_GROUPS(gap) "(?:" gap "[A-Z0-9]{4}){2,7}(?:" gap "[A-Z0-9]{1,3})?"
 #define CARD_GROUPS(gap) \
 	"[2-8][0-9]{3}" gap "(?:[0-9]{4}" gap "[0-9]{4}" gap "[0-9]{1,4}(?:(?<=[0-9]{4})" gap \
 	"[0-9]{1,3})?|[0-9]{6}" gap "[0-9]{1,5})"
 #define PAIR "[0-9A-Fa-f]{2}"
 #define MAC(gap) \
-	"(?<![A-Za-z0-9])(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR "){5}(?:" gap PAIR gap PAIR ")?"
+	"(?<![A-Za-z0-9])(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR \
+	"){5}(?:" gap PAIR gap PAIR ")?"
 #define HOME_OF(word) \
 	HOME_FRONT "(?:\\/" word "\\/|\\\\\\/" word "\\\\\\/)(?:\\/|\\.\\/)*+(" NAME ")"
 
@@ -93,7 +108,7 @@ static const struct reference_rule {
 		     "(?:" NARROW "[A-Za-z\\x80-\\xff]){2,24}", is_email_narrow },
 	{ PII_EMAIL, WIDE_AT "(?:" NARROW "[A-Za-z0-9.\\x80-\\xff-])+", is_email_wide },
 	{ PII_IPV4, "[0-9]{1,3}(?:\\.[0-9]{1,3}){3}", is_ipv4 },
-	{ PII_IPV4, "(?<![A-Za-z0-9])(?:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
+	{ PII_IPV4, "(?<![A-Za-z0-9])(?i:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
 	{ PII_IPV6, "::1", is_loopback },
 	{ PII_MAC, MAC(":"), is_mac },
 	{ PII_MAC, MAC("-"), is_mac },
@@ -108,7 +123,7 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "github_pat_[A-Za-z0-9_]{60,}", is_prefix },
 	{ PII_ACCESS_KEY, "npm_[A-Za-z0-9]{36,}", is_prefix },
 	{ PII_ACCESS_KEY, "[rs]k_(?:live|test)_[A-Za-z0-9]{20,}", is_prefix },
-	{ PII_ACCESS_KEY, "xox[abeoprs]-[A-Za-z0-9-]{10,}", is_prefix },
+	{ PII_ACCESS_KEY, "xox[abcdeoprs]-[A-Za-z0-9-]{10,}", is_prefix },
 	{ PII_ACCESS_KEY, "glpat-[A-Za-z0-9_-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "sk-(?:ant|proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "sk-[A-Za-z0-9]{48}", is_alone },
@@ -140,14 +155,14 @@ static const struct reference_rule {
 	{ PII_CARD, CARD_GROUPS("_"), is_card_groups },
 	{ PII_CARD, CARD_GROUPS("\\+"), is_card_groups },
 	{ PII_CARD, CARD_GROUPS("%20"), is_card_groups },
-	{ PII_IBAN, "[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,28}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?)", is_iban },
+	{ PII_IBAN, "[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,28}|" IBAN_GROUPS(" ") "|" IBAN_GROUPS("-") "|" IBAN_GROUPS("\\+") "|" IBAN_GROUPS("%20") ")", is_iban },
 	{ PII_CARD, "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}(?![A-Za-z0-9])|[2-8][0-9]{3}(?:[ "
 		    "-]?[0-9]{4}){2}[ -]?[0-9]{1,4}(?:[ -]?[0-9]{1,3})?)", is_card },
 	{ PII_SSN, "[0-9]{3}-[0-9]{2}-[0-9]{4}", is_ssn },
 	{ PII_PHONE, "\\+[1-9][0-9]{0,2}(?:[ .()-]{0,2}[0-9]){6,14}", is_phone },
 	{ PII_PHONE, "(?:\\([2-9][0-9]{2}\\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-. "
 		     "][0-9]{4}", is_phone },
-	{ PII_PHONE, "%2[Bb][1-9][0-9]{0,2}(?:[ .()-]{0,2}[0-9]){6,14}", is_phone },
+	{ PII_PHONE, "%2[Bb][1-9][0-9]{0,2}(?:(?:[ .()+-]|%2[089]){0,2}[0-9]){6,14}", is_phone },
 	{ PII_PHONE, "(?<![+-])1-(?:\\([2-9][0-9]{2}\\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-. ][0-9]{4}", is_phone },
 	{ PII_PAN, "[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]", is_alone },
 	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} "
@@ -156,13 +171,13 @@ static const struct reference_rule {
 	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", is_bearer },
 	{ PII_BASIC, "(?i)basic(?:[ \\t]|%20){1,8}([A-Za-z0-9+\\/]{8,4096}={0,2})", is_basic },
 	{ PII_CREDENTIAL, "(?s)" SECRET "(?<!(?<![_-])pwd(?==[.\\/\\\\]))=(?![=(~])" VALUE, is_assigned },
-	{ PII_CREDENTIAL, SECRET "%3D((?:(?!%26)[^\\s\"'<>&;])+)" },
+	{ PII_CREDENTIAL, SECRET "%(?:25)*3D((?:(?!%(?:25)*26)[^\\s\"'<>&;])+)" },
 	{ PII_CREDENTIAL, "(?s)" SECRET "\\\\?[\"']: {0,4}(?|" QUOTED ")" },
 	{ PII_CREDENTIAL, "(?s)" SECRET " {1,4}(?![ -])" VALUE, is_option },
 	{ PII_CREDENTIAL, "(?s)" SECRET ": {1,4}(?! )" VALUE, is_header },
-	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}((?=[A-Za-z0-9_-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)"
+	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}((?=[A-Za-z0-9_+-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)"
 			  "(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)", is_drawn },
-	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,})" },
+	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,}(?<!:))" },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },

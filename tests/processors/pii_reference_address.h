@@ -272,8 +272,9 @@ static bool is_mac_dotted(struct view text, struct regex_span *span)
 		digit |= isdigit(text.at[i]) != 0;
 		letter |= isalpha(text.at[i]) != 0;
 	}
-	return digit && letter && !isalnum(back) && back != '.' && back != '_' && !isalnum(front) &&
-	       front != '.' && front != '_';
+	return digit && letter && !isalnum(back) &&
+	       !(back == '.' && isalnum(behind(text, span->end + 1))) && back != '_' &&
+	       !isalnum(front) && front != '.' && front != '_';
 }
 
 /* The system's parser decides. */
@@ -347,7 +348,9 @@ static bool is_ipv6(struct view text, struct regex_span *span)
 		struct view address = cut(text, span);
 		bool shortened = memmem(address.at, address.len, "::", 2);
 		uint8_t back = behind(text, span->end);
-		if (!isalnum(back) && back != '_' && parses_as_ipv6(address) &&
+		bool name = shortened && !memchr(address.at, '.', address.len) &&
+			    is_word_at(text, span->end, "::");
+		if (!isalnum(back) && back != '_' && !name && parses_as_ipv6(address) &&
 		    (!shortened || looks_assigned(address)))
 			return !is_fingerprint(text, span);
 		do

@@ -78,40 +78,46 @@ static bool is_card_groups(struct view text, struct regex_span *span)
 	       luhn(digits, count);
 }
 
-/* Ends the span behind as many characters as the country's numbers have. */
-static bool cut_iban(struct view text, struct regex_span *span)
+/* How many characters the country's numbers have; 0: it has none. */
+static size_t iban_characters(const uint8_t *country)
 {
 	static const char lengths[] =
 		"AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29BY28CH21CR22CY28CZ24DE22DK18DO28EE20EG29"
 		"ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20"
 		"LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25"
 		"QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25SV28TL23TN24TR26UA29VA22VG24XK20";
-	for (size_t i = 0; lengths[i]; i += 4) {
-		size_t want = (size_t)(lengths[i + 2] - '0') * 10 + (size_t)(lengths[i + 3] - '0');
-		if (memcmp(text.at + span->start, lengths + i, 2) != 0)
-			continue;
-		want += text.at[span->start + 4] == ' ' ? (want - 1) / 4 : 0;
-		bool enough = span->end - span->start >= want;
-		span->end = span->start + want;
-		return enough;
+	for (size_t i = 0; lengths[i]; i += 4)
+		if (memcmp(country, lengths + i, 2) == 0)
+			return (size_t)(lengths[i + 2] - '0') * 10 + (size_t)(lengths[i + 3] - '0');
+	return 0;
+}
+
+/* Ends the span behind as many characters as the country's numbers have, and copies them. */
+static bool cut_iban(struct view text, struct regex_span *span, char characters[40])
+{
+	size_t want = iban_characters(text.at + span->start), n = 0, i = span->start;
+	while (want && n < want && i < span->end) {
+		if (isalnum(text.at[i]))
+			characters[n++] = (char)text.at[i];
+		i += text.at[i] == '%' ? 3 : 1;
 	}
-	return false;
+	span->end = i;
+	return want && n == want;
 }
 
 /* The remainder of 97, digit by digit. */
 static bool is_iban(struct view text, struct regex_span *span)
 {
-	char digits[80];
-	size_t n = 0;
+	char characters[40], digits[80];
+	size_t n = 0, len = iban_characters(text.at + span->start);
 	unsigned rest = 0;
-	if (!cut_iban(text, span))
+	if (!cut_iban(text, span, characters))
 		return false;
-	for (int round = 0; round < 2; round++)
-		for (size_t i = span->start, seen = 0; i < span->end; i++)
-			if (text.at[i] != ' ' && (seen++ < 4) == round)
-				n += (size_t)snprintf(digits + n, sizeof digits - n, "%d",
-						      isdigit(text.at[i]) ? text.at[i] - '0'
-									  : text.at[i] - 'A' + 10);
+	for (size_t i = 0; i < len; i++) {
+		char c = characters[(i + 4) % len];
+		n += (size_t)snprintf(digits + n, sizeof digits - n, "%d",
+				      isdigit((uint8_t)c) ? c - '0' : c - 'A' + 10);
+	}
 	for (size_t i = 0; i < n; i++)
 		rest = (rest * 10 + (unsigned)(digits[i] - '0')) % 97;
 	return rest == 1 && is_alone(text, span);
@@ -144,9 +150,11 @@ static bool ends_phone(struct view text, struct regex_span *span)
 /* 8 to 15 digits (E.164), not part of a longer number, version or identifier. */
 static bool is_phone(struct view text, struct regex_span *span)
 {
-	uint8_t digits[20], front = before(text, span);
-	size_t escape = text.at[span->start] == '%' ? 1 : 0;
-	size_t count = digits_of(text, span, digits, sizeof digits) - escape;
+	uint8_t front = before(text, span);
+	bool escape = text.at[span->start] == '%';
+	size_t count = 0;
+	for (size_t i = span->start; i < span->end; i += text.at[i] == '%' ? 3 : 1)
+		count += isdigit(text.at[i]) != 0;
 	if (count < 8 || count > 15)
 		return false;
 	if (!escape && (isalnum(front) || front == '+' || front == '-' ||

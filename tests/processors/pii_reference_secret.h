@@ -196,8 +196,9 @@ static void add_words(struct view text, struct regex_span *span)
 			return;
 		capitals &= isupper(text.at[at + 1]) != 0;
 		at += 1 + n;
-		if (behind(text, at) == '/' || behind(text, at) == '\\' ||
-		    (at == text.len && capitals)) {
+		bool more = behind(text, at) == ' ' && behind(text, at + 1) != '/' &&
+			    behind(text, at + 1) != '-';
+		if (behind(text, at) == '/' || behind(text, at) == '\\' || (capitals && !more)) {
 			span->end = at;
 			return;
 		}

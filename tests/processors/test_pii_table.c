@@ -80,8 +80,8 @@ static void every_row_is_complete(void **state)
 	}
 }
 
-/* A string that selects rules of two words of the set is searched twice. With all detectors enabled,
- * only those of access keys are in the second word. */
+/* A string that selects rules of two words of the set is searched twice. With all detectors
+ * enabled, only rules of access keys are in the second word. */
 static void the_rules_of_all_detectors_but_one_fit_one_word(void **state)
 {
 	(void)state;
