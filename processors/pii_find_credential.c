@@ -208,7 +208,7 @@ static bool value_at(struct view text, size_t at, struct regex_span *span)
 }
 
 /* Is the name a parameter in a path, as in /app/cart;token=x/items? A value in it ends with the
- * segment. The path begins the string, or stands behind a blank. */
+ * segment. The path, or the URL of a page, begins the string, or stands behind a blank. */
 #define FRONT_MAX 256
 
 static bool is_path_parameter(struct view text, size_t name)
@@ -218,8 +218,10 @@ static bool is_path_parameter(struct view text, size_t name)
 	size_t window = name < FRONT_MAX ? name : FRONT_MAX;
 	const uint8_t *blank = memrchr(text.at + name - window, ' ', window);
 	size_t start = blank ? (size_t)(blank - text.at) + 1 : 0;
-	return (blank || window == name) && text.at[start] == '/' &&
-	       pii_byte(text, start + 1) != '/';
+	if (!blank && window < name)
+		return false;
+	return PII_WORD_AT(text, start, "http://") || PII_WORD_AT(text, start, "https://") ||
+	       (text.at[start] == '/' && pii_byte(text, start + 1) != '/');
 }
 
 /* As value_at does, but in a path. */

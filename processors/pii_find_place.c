@@ -136,7 +136,15 @@ bool pii_find_arguments(const struct pii_rule *rule, struct view text, size_t at
 	       pii_hit(span, at + 1, text.len);
 }
 
-/* Does a word for a person end here? */
+/* "of user", not "client connected": where the word for a person begins. */
+static bool is_behind_preposition(struct view text, size_t start)
+{
+	return PII_WORD_BEFORE(text, start, "of ") || PII_WORD_BEFORE(text, start, "for ") ||
+	       PII_WORD_BEFORE(text, start, "by ") || PII_WORD_BEFORE(text, start, "as ") ||
+	       PII_WORD_BEFORE(text, start, "from ");
+}
+
+/* Does a word for a person end here? In prose, it needs a preposition. */
 static bool is_person(struct view text, size_t end)
 {
 	static const char *const words[] = { "user",   "username", "user_name", "user-name",
@@ -148,7 +156,7 @@ static bool is_person(struct view text, size_t end)
 		       (text.at[end - n - 1] | 0x20) == ((uint8_t)words[i][len - n - 1] | 0x20))
 			n++;
 		if (n == len && !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM)))
-			return true;
+			return pii_byte(text, end) != ' ' || is_behind_preposition(text, end - len);
 	}
 	return false;
 }

@@ -83,7 +83,7 @@ def objects(draw):
     """Objects of Java with a method, whose hash may be all digits or all letters; optional chaining of JavaScript."""
     return "function", draw.choice((
         "com.acme.%s$Inner@{hex:8}.run", "com.acme.%s$Inner@{digit:7}.call", "java.lang.Object@{digit:7}.%s", "org.acme.Pool$Worker@{hex:7}.close",
-        "java.lang.Thread@{digit:8}.start", "%s?.name=z", "a?.b?.%s=1", "Object@1b6{hex:5}.notify")).replace("%s", word(draw).capitalize(), 1)
+        "java.lang.Thread@{digit:8}.start", "%s?.name=z", "a?.b?.name%s=1", "Object@1b6{hex:5}.notify")).replace("%s", word(draw).capitalize(), 1)
 
 
 def switches(draw):

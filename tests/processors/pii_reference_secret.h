@@ -105,8 +105,9 @@ static bool is_assigned(struct view text, struct regex_span *span)
 		return true;
 	while (start && name - start < 256 && text.at[start - 1] != ' ')
 		start--;
+	bool page = is_word_at(text, start, "http://") || is_word_at(text, start, "https://");
 	if ((start && (text.at[start - 1] != ' ' || name - start == 256)) ||
-	    text.at[start] != '/' || behind(text, start + 1) == '/')
+	    (!page && (text.at[start] != '/' || behind(text, start + 1) == '/')))
 		return true;
 	for (size_t i = span->start; i < span->end; i++)
 		if (memchr("/?#", text.at[i], 3))

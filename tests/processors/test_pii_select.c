@@ -192,7 +192,7 @@ static const char *const alphabets[][12] = {
 	  "dapi", "SK", "dop", "_v1_", "hf_", NULL },
 	{ "glsa_", "lin_api_", "ATATT3", "xapp-", "0123456789abcdefghijABCDEFGHIJ01", "a", "whsec_",
 	  "pypi-AgE", "-", "dckr_", "hooks.slack.com/", NULL },
-	{ "/app", ";pwd=", ";token=", "a", "/", "?", "#", "//", " ", ";", "_PWD=", NULL },
+	{ "/app", ";pwd=", ";token=", "a", "/", "?", "https://", "//", " ", ";", "_PWD=", NULL },
 	{ "://", "u", ":", "@b.co", "a", "@", "/", "&commat;", "%2540", "#", "b.co", NULL },
 	{ "a.", "A", "a.B@", "1f2e3d", ".get", ".@", "b.", "co", "1f2e3", "x.", "@", NULL },
 	{ "a.B", "$", "Bc", "@", "1f2e3d4", "1234567", "deadbee", ".run", ".com", ".cn", "x",

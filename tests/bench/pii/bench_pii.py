@@ -172,8 +172,8 @@ def flame_lines():
 
 METHOD = """The strings are those of `tests/pii_set`. Their labels come from how they were made: by rules, with valid check digits where the
 kind has them, or by hand. A label says which characters must go, and which may go with them. A hash of the string decides which
-half it belongs to. **All numbers here are from the half that is kept apart**: nobody looked at its strings while the detectors
-were written. The rules make both halves, so both have the same surroundings; the rows written by hand differ.
+half it belongs to. **All numbers here are from the half that is kept apart**: while the detectors were written, tests showed the
+failures of the other half only. The rules make both halves, so both have the same surroundings; the rows written by hand differ.
 
 *Recall*: the share of strings of a kind in which everything that must go is gone. *Precision*: of the strings that a detector
 changes when it runs alone, the share in which nothing went that should have stayed. In brackets: the interval of 95 % (Wilson).
