@@ -306,7 +306,7 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	if (!is_secret(text, at))
 		return false;
 	size_t name = name_start(text, at), value = at + blanks_at(text, at);
-	if (text.at[name] != '-' || (name && text.at[name - 1] != ' ') ||
+	if (text.at[name] != '-' || (name && !strchr(" \t\n\"'([{=,;>", text.at[name - 1])) ||
 	    pii_byte(text, value) == '-' || pii_byte(text, value) == ' ')
 		return false;
 	return value_at(text, value, span);

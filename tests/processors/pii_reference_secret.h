@@ -88,7 +88,7 @@ static size_t name_start(struct view text, size_t end)
 static bool is_option(struct view text, struct regex_span *span)
 {
 	size_t name = name_start(text, blanks_start(text, span->start));
-	return text.at[name] == '-' && (!name || text.at[name - 1] == ' ');
+	return text.at[name] == '-' && (!name || strchr(" \t\n\"'([{=,;>", text.at[name - 1]));
 }
 
 static bool is_header(struct view text, struct regex_span *span)
