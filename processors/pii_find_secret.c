@@ -249,6 +249,12 @@ static size_t bearer_gap(struct view text, size_t at)
 	return at < text.len && strchr(" \t:=+", byte) && byte ? at + 1 : at;
 }
 
+static bool is_blank_before(struct view text, size_t at)
+{
+	return text.at[at - 1] == ' ' || text.at[at - 1] == '\t' ||
+	       PII_WORD_BEFORE(text, at, "%20");
+}
+
 static bool is_bearer(struct view text, size_t at)
 {
 	static const char word[] = "bearer";
@@ -277,6 +283,8 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, s
 		len++;
 	if (len < 8)
 		return false;
+	if (start > first && text.at[start - 1] == '+' && is_blank_before(text, start - 1))
+		start--, len++; /* as base64 has it: the blank has been read */
 	bool long_enough = len >= 16;
 	for (size_t i = start; i < start + len && !long_enough; i++)
 		long_enough = pii_is(text.at[i], PII_DIGIT);

@@ -28,6 +28,10 @@ static bool is_aws(struct view text, struct regex_span *span)
 static bool is_bearer(struct view text, struct regex_span *span)
 {
 	bool digit = false;
+	size_t plus = span->start - 1;
+	if (text.at[plus] == '+' && (text.at[plus - 1] == ' ' || text.at[plus - 1] == '\t' ||
+				     is_word_before(text, plus, "%20")))
+		span->start = plus;
 	for (size_t i = span->start; i < span->end; i++)
 		digit |= isdigit(text.at[i]) != 0;
 	return digit || span->end - span->start >= 16;
