@@ -3,22 +3,16 @@
 tuning a failure shows only counts; make bench-pii measures on it."""
 import collections
 import random
-import re
 
-import pprof_pb2
 import pytest
-from google.protobuf.message import DecodeError
 
 import pii_set
-import otlp_profiles_pb2 as pb
 from harness import canaries, poison, scrubbed
-from harness.corpus import inflate
+from pii_set import real
 
 RECALL_MIN = 0.98
 # Of near misses. What is known to look the same: versions of four parts are addresses by their form.
 CHANGED_MAX = 0.05
-# The user's name in a path, in names of functions that some profilers write so.
-HOME = re.compile(r"^(?:file://)?/(?:home|Users)/([^/]+)/")
 
 
 @pytest.fixture(scope="module")
@@ -82,31 +76,10 @@ def test_no_symbol_is_changed(removed):
     assert changed == {policy: [] for policy in removed}
 
 
-def names(corpus):
-    """Names of functions in all real profiles."""
-    found = set()
-    for path in sorted((corpus / "otlp").glob("*-v111.pb")):
-        d = pb.ProfilesData.FromString(path.read_bytes()).dictionary
-        found.update(d.string_table[i] for f in d.function_table for i in (f.name_strindex, f.system_name_strindex))
-    for path in sorted((corpus / "pprof").glob("*.pb*")):
-        try:
-            p = pprof_pb2.Profile.FromString(inflate(path.read_bytes()))
-        except (DecodeError, UnicodeDecodeError):
-            continue  # not every one is sound
-        found.update(p.string_table[i] for f in p.function for i in (f.name, f.system_name))
-    return sorted(found - {""})
-
-
-def labelled(name):
-    home = HOME.match(name)
-    spans = (pii_set.Span("home_directory", *home.span(1), *home.span(1)),) if home else ()
-    return pii_set.Entry(name, spans, "function", "corpus")
-
-
 def test_of_function_names_in_real_profiles_only_users_go(build, corpus):
     if not corpus:
         pytest.skip("no corpus")
-    entries = [labelled(name) for name in names(corpus)]
+    entries = list(real.entries(corpus))
     texts = scrubbed.through(build / "portcullis", entries, {"all": "{}"})["all"]
     assert len(entries) > 20000
     assert any(entry.spans for entry in entries)
