@@ -305,7 +305,7 @@ CASES = {
 EXPORTER = """
   kafka/%s:
     brokers: ["127.0.0.1:%d"]
-    timeout: 3s
+    timeout: 10s
     retry_on_failure: {initial_interval: 30s, max_interval: 30s}
     %s
 """

@@ -29,7 +29,7 @@ def endpoint(kind, secure, port):
     return "%s127.0.0.1:%s" % ("" if kind == GRPC else "https://" if secure else "http://", port)
 
 
-def exporter_of(name, place, keys, secure, timeout="3s"):
+def exporter_of(name, place, keys, secure, timeout="10s"):
     """The lines of its configuration."""
     return EXPORTER % (name, place, timeout, "ca_file: '%s'" % (keys / "ca.pem") if secure else "insecure: true")
 

@@ -2,7 +2,7 @@
 #include "net/kafka/kafka_events.h"
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
-/* Brokers that fail in different ways, again and again: each error once, and nothing of the rest. */
+/* Brokers that fail in different ways, again and again: each error once. */
 static void errors_that_alternate_are_logged_once(void **state)
 {
 	struct log log = { 0 };
