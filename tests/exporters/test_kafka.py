@@ -13,8 +13,9 @@ import time
 import pytest
 
 from harness import build as make
-from harness import certificates, kafka, otlp, peers, pprof
-from harness.gateway import Gateway, free_port
+from harness import kafka, otlp, peers, pprof
+from harness.failures import Nobody, make_keys
+from harness.gateway import Gateway
 from harness.misconfigured import Mute, TlsServer
 from harness.references import read
 
@@ -239,22 +240,7 @@ def test_a_slow_broker_costs_no_processor(build, broker):
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("keys")
-    for ca in "ca", "foreign":
-        certificates.make_ca(directory, ca)
-    certificates.make_leaf(directory, "ca", "good", "/CN=good")
-    certificates.make_leaf(directory, "ca", "expired", "/CN=expired", days=-1)
-    certificates.make_leaf(directory, "foreign", "foreign-leaf", "/CN=foreign")
-    certificates.make_leaf(directory, "ca", "elsewhere", "/CN=elsewhere", own="DNS:elsewhere.test")
-    return directory
-
-
-class Nobody:
-    def __init__(self):
-        self.port = free_port()
-
-    def stop(self):
-        pass
+    return make_keys(tmp_path_factory.mktemp("keys"))
 
 
 class Answering:
