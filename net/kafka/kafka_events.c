@@ -12,19 +12,27 @@
 /* The same error is logged this often at most. */
 #define REPEAT_NS (60 * SECOND_NS)
 
+/* librdkafka writes when the queue is no longer empty, which may have happened before: its threads
+ * run already. */
+static void watch(struct kafka_events *e)
+{
+	static const uint64_t one = 1;
+	rd_kafka_queue_io_event_enable(e->queue, e->fd, &one, sizeof one);
+	e->socket = loop_socket_new(e->options.loop, e->fd, e->options.ready, e->options.argument);
+	loop_socket_watch(e->socket, LOOP_READABLE);
+	eventfd_write(e->fd, one);
+}
+
 bool kafka_events_open(struct kafka_events *e, rd_kafka_queue_t *queue,
 		       const struct kafka_events_options *options, struct error *err)
 {
-	static const uint64_t one = 1;
 	*e = (struct kafka_events){ .options = *options, .queue = queue };
 	e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (e->fd < 0) {
 		rd_kafka_queue_destroy(queue);
 		return error_set(err, ERROR_INTERNAL, "cannot create an event descriptor");
 	}
-	rd_kafka_queue_io_event_enable(queue, e->fd, &one, sizeof one);
-	e->socket = loop_socket_new(options->loop, e->fd, options->ready, options->argument);
-	loop_socket_watch(e->socket, LOOP_READABLE);
+	watch(e);
 	return true;
 }
 
