@@ -190,9 +190,20 @@ static bool is_quote(uint8_t byte)
 	return byte == '"' || byte == '\'';
 }
 
-/* The length of a name at `start`: in quotation marks up to the next one, behind a blank only where
- * nothing follows. */
-static size_t user_length(struct view text, size_t start, bool prose)
+/* May a name end here, by what stands in front of it and behind it? "client/list.go" is a file,
+ * "client-go@v1" a module, and in prose nothing may follow. */
+static bool is_name_end(struct view text, size_t end, uint8_t mark)
+{
+	uint8_t back = pii_byte(text, end);
+	size_t extension = pii_run_back(text, end, PII_LOWER, 5);
+	if (mark == ' ')
+		return !back || strchr(",;)]", back);
+	return back != '@' &&
+	       !(mark == '/' && extension && extension < 5 && text.at[end - extension - 1] == '.');
+}
+
+/* The length of a name at `start`, behind a mark; in quotation marks it ends at the next one. */
+static size_t user_length(struct view text, size_t start, uint8_t mark)
 {
 	if (is_quote(text.at[start - 1])) {
 		size_t n = 0;
@@ -201,8 +212,7 @@ static size_t user_length(struct view text, size_t start, bool prose)
 		return n;
 	}
 	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
-	uint8_t back = pii_byte(text, start + len);
-	return prose && back && !strchr(",;)]", back) ? 0 : len;
+	return is_name_end(text, start + len, mark) ? len : 0;
 }
 
 /* user=alice, "user": "alice", "session of user alice", at what follows the word. */
@@ -218,6 +228,6 @@ bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at
 	start += assigned && is_quote(pii_byte(text, start));
 	if (!pii_is(pii_byte(text, start), PII_LETTER | PII_HIGH) || is_common(text, start))
 		return false;
-	size_t len = user_length(text, start, text.at[mark] == ' ');
+	size_t len = user_length(text, start, text.at[mark]);
 	return len >= 2 && pii_hit(span, start, start + len);
 }

@@ -431,15 +431,15 @@ PII_DETECTOR(COMMAND_LINE, "command_line", false, ROLE(MAPPING),
 
 PII_DETECTOR(USER_NAME, "user_name", false, ROLE(VALUE),
 	"The name after `user`, `username`, `login`, `account`, `customer`, `member`, `client` or `owner`, as in names of threads. Disabled unless this key is present. Its default role is `value`.",
-	"Numbers, longer words that contain one of these, what programs have of a person (`user_id`, `client-pool-1`), and prose (`user logged in`).",
+	"Numbers, longer words that contain one of these, what programs have of a person (`user_id`, `client-pool-1`), names of files and modules (`client/list.go`), and prose (`user logged in`).",
 	"A separator, and a name that begins with a letter. Behind a blank, `of`, `for`, `by`, `as` or `from` stands in front, and the name ends the string or its clause.",
 	EXAMPLES({ "user=alice", "user=****" }, { "session of user alice", "session of user ****" },
 		 { "worker-login-bob.b", "worker-login-****" }, { "owner: alice", "owner: ****" },
 		 { "{\"user\": \"alice\"}", "{\"user\": \"****\"}" }, { "user_name='Al Li' x", "user_name='****' x" },
 		 { "/user/alice/feed", "/user/****/feed" }),
 	OTHERS("user-1", "superuser=x", "users=alice", "worker-1", "user_id=x", "client-pool-1", "user logged in",
-	       "account sync", "user: null", "client connected"),
-	RULES({ "eErRnNtT", "=: /#_\"'-", .find = pii_find_user_name, .needs = { .length = 7 } }))
+	       "account sync", "user: null", "client connected", "copy_user_generic", "client/list.go", "client-go@v1"),
+	RULES({ "eErRnNtT", "=: /#\"'-", .find = pii_find_user_name, .needs = { .length = 7 } }))
 
 PII_PART(WORKSPACE, "workspace", true, ROLE(FUNCTION) | ROLE(FILE) | ROLE(MAPPING),
 	"The project, and IDs, in the workspaces of CI systems and of Bazel and Go. Part of `normalize_paths`, only in function names, files and mappings.",

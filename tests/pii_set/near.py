@@ -233,7 +233,9 @@ def no_user(draw):
         "user_id={digit:4}", "user-1", "client-pool-{digit:1}", "grpc-client-executor-{digit:1}", "user service", "users=12", "superuser=%s", "account-sync",
         "http-client", "user: null", "login page", "user logged in", "client connected", "user_count=7", "GET /user/login", "member function", "owner=42",
         "account: 17", "customer-service-{digit:2}", "userspace", "client.id={digit:3}", "role=user", "login-handler", "user-agent", "user/profile", "user=",
-        "client-worker-{digit:2}", "account_id={hex:8}", "user session expired", "unknown user", "user groups changed")).replace("%s", word(draw), 1)
+        "client-worker-{digit:2}", "account_id={hex:8}", "user session expired", "unknown user", "user groups changed",
+        "k8s.io/client-go@v0.{digit:2}.4/rest/%s.go", "docker/client/container_%s.go", "do_user_addr_fault", "copy_user_generic_%s", "handshake_client_tls13.go")
+    ).replace("%s", word(draw), 1)
 
 
 RULES = (
