@@ -150,6 +150,10 @@ static bool is_person(struct view text, size_t end)
 	static const char *const words[] = { "user",   "username", "user_name", "user-name",
 					     "login",  "account",  "customer",  "member",
 					     "client", "owner" };
+	uint8_t front = pii_byte(text, end - 2) | 0x20, last = pii_byte(text, end - 1) | 0x20;
+	/* Most words differ here. */
+	if (front != (last == 'r' ? 'e' : last == 'e' ? 'm' : last == 'n' ? 'i' : 'n'))
+		return false;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]), n = 0;
 		while (n < len && n < end &&
