@@ -62,12 +62,12 @@ void kafka_events_close(struct kafka_events *e)
 /* ---- the log ---- */
 
 /* That no broker is reachable follows from errors of connections, and says less. */
-static bool is_repeated(const struct kafka_events *e, const struct kafka_logged *new)
+static bool is_repeated(const struct kafka_events *e, const struct kafka_logged *fresh)
 {
-	bool follows = new->code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+	bool follows = fresh->code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
 	for (const struct kafka_logged *l = e->logged; l < e->logged + KAFKA_LOGGED; l++)
-		if (l->at && new->at - l->at < REPEAT_NS &&
-		    (follows || (new->code == l->code &&new->cause == l->cause)))
+		if (l->at && fresh->at - l->at < REPEAT_NS &&
+		    (follows || (fresh->code == l->code && fresh->cause == l->cause)))
 			return true;
 	return false;
 }
@@ -98,13 +98,14 @@ static void log_failure(struct kafka_events *e, const struct kafka_failure *fail
 
 static void note_failure(struct kafka_events *e, const struct kafka_failure *failure)
 {
-	const struct kafka_logged new = { failure->why.code, failure->why.cause.kind, clock_now() };
-	if (is_repeated(e, &new))
+	const struct kafka_logged fresh = { failure->why.code, failure->why.cause.kind,
+					    clock_now() };
+	if (is_repeated(e, &fresh))
 		return;
 	memmove(e->logged + 1, e->logged, (KAFKA_LOGGED - 1) * sizeof *e->logged);
-	e->logged[0] = new;
+	e->logged[0] = fresh;
 	if (!e->failing_since)
-		e->failing_since = new.at;
+		e->failing_since = fresh.at;
 	log_failure(e, failure);
 }
 
