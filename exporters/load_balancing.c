@@ -23,7 +23,7 @@ struct load_balancing {
 	enum load_balancing_routing routing;
 	struct strings attributes; /* whose values are the key; borrowed */
 	struct load_balancing_members members;
-	struct name_watch *watch; /* NULL: the members are fixed */
+	struct name_watch *names; /* NULL: the members are fixed */
 	bool unresolved;          /* and it was logged; loop thread */
 	bool unusable;            /* the same of a member */
 	struct metric_series *resolved, *failed;
@@ -170,8 +170,14 @@ static uint32_t number(void *instance, uint32_t index)
 	return index < found ? candidates[index].number : 0;
 }
 
+static void watch(void *instance, void (*changed)(void *context), void *context)
+{
+	struct load_balancing *self = instance;
+	self->members.watcher = (struct load_balancing_watcher){ changed, context };
+}
+
 static const struct member_ops member_ops = {
-	.lanes = lanes, .count = count, .serves = serves, .number = number
+	.lanes = lanes, .count = count, .serves = serves, .number = number, .watch = watch
 };
 
 /* The place of a fixed member in the list. */
@@ -248,7 +254,7 @@ static void has_resolved(void *context, char *const *addresses, size_t count)
 static bool watch_name(struct load_balancing *self, struct error *err)
 {
 	const struct load_balancing_dns_config *dns = &self->config->resolver.dns;
-	self->watch = name_watch_new(
+	self->names = name_watch_new(
 		&(struct name_watch_options){
 			.name = dns->hostname,
 			.interval_ns = (uint64_t)dns->interval.ns,
@@ -258,7 +264,7 @@ static bool watch_name(struct load_balancing *self, struct error *err)
 			.context = self,
 		},
 		err);
-	return self->watch != NULL;
+	return self->names != NULL;
 }
 
 /* ---- life ---- */
@@ -318,7 +324,7 @@ static bool load_balancing_start(void *instance, struct error *err)
 static void load_balancing_stop(void *instance)
 {
 	struct load_balancing *self = instance;
-	name_watch_stop(&self->watch);
+	name_watch_stop(&self->names);
 	load_balancing_members_stop(&self->members);
 }
 

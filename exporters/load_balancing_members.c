@@ -296,7 +296,7 @@ static size_t bound(struct load_balancing_members *m, size_t count)
 }
 
 static bool set(struct load_balancing_members *m, char *const *endpoints, size_t count,
-		struct error *err)
+		bool *changed, struct error *err)
 {
 	bool ok = true;
 	count = bound(m, count);
@@ -309,7 +309,8 @@ static bool set(struct load_balancing_members *m, char *const *endpoints, size_t
 		else
 			ok = false;
 	}
-	if (!left && !joined)
+	*changed = left || joined;
+	if (!*changed)
 		return ok;
 	metric_set(m->backends, m->count);
 	metric_add(m->updates, 1);
@@ -322,9 +323,12 @@ static bool set(struct load_balancing_members *m, char *const *endpoints, size_t
 bool load_balancing_members_set(struct load_balancing_members *m, char *const *endpoints,
 				size_t count, struct error *err)
 {
+	bool changed = false;
 	pthread_mutex_lock(&m->changing);
-	bool ok = m->closed || set(m, endpoints, count, err);
+	bool ok = m->closed || set(m, endpoints, count, &changed, err);
 	pthread_mutex_unlock(&m->changing);
+	if (changed && m->watcher.changed)
+		m->watcher.changed(m->watcher.context);
 	return ok;
 }
 

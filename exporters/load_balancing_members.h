@@ -55,8 +55,15 @@ struct load_balancing_members_options {
 	uint64_t call_ns;                 /* the longest time that a call takes */
 };
 
+/* Called on the loop thread, after each change of the list. */
+struct load_balancing_watcher {
+	void (*changed)(void *context);
+	void *context;
+};
+
 struct load_balancing_members {
 	struct load_balancing_members_options options;
+	struct load_balancing_watcher watcher; /* set before the first change */
 	struct host host; /* of the senders: with the authenticator that was found at the start */
 	struct authenticator *authenticator;
 	pthread_mutex_t changing; /* held while the list changes; guards the following members */

@@ -226,6 +226,10 @@ struct member_ops {
 	bool (*serves)(void *self, uint32_t member);
 	/* The number of the member at this index; 0: there are not so many now. [loop thread] */
 	uint32_t (*number)(void *self, uint32_t index);
+	/* Calls changed(context) after each change of the members, on the loop thread, until the
+	 * exporter's stop has returned. What waits for a member that has left, or for the first
+	 * one, then waits no longer. [loop thread, once, before start] */
+	void (*watch)(void *self, void (*changed)(void *context), void *context);
 };
 
 struct exporter_ops {

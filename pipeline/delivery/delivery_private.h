@@ -46,6 +46,7 @@ struct sending {
 	bool planned;             /* the item has its parts */
 	bool again;               /* the part is to be split, as its refusal requires */
 	bool divides;             /* the rest of the item is to be divided among members */
+	uint32_t change;          /* of the members, before the item was last divided */
 	bool waiting;             /* for its own retry, or for the end of a kill; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
@@ -64,6 +65,7 @@ struct delivery {
 	struct lane *lanes;              /* NULL: there is one destination */
 	uint32_t lane_count, lane_consumers; /* consumers: of each lane */
 	_Atomic int64_t member_count;        /* when an item was last divided */
+	_Atomic uint32_t changes;            /* of the members */
 
 	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and
 	 * one is busy. */

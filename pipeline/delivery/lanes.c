@@ -39,6 +39,8 @@ static void init_lane(struct delivery *d, struct lane *lane)
 				     });
 }
 
+static void members_changed(void *context);
+
 void lanes_init(struct delivery *d)
 {
 	const struct member_ops *members = members_of(d);
@@ -47,6 +49,8 @@ void lanes_init(struct delivery *d)
 	d->lanes = d->lane_count ? memory_array(d->lane_count, sizeof *d->lanes) : NULL;
 	for (uint32_t i = 0; i < d->lane_count; i++)
 		init_lane(d, &d->lanes[i]);
+	if (members)
+		members->watch(d->options.exporter, members_changed, d);
 }
 
 void lanes_fini(struct delivery *d)
@@ -253,10 +257,53 @@ bool lanes_divide(struct sending *s, uint64_t *rest)
 	return true;
 }
 
+/* ---- changes of the list of members */
+
 bool lanes_is_stray(const struct sending *s)
 {
 	const struct delivery *d = s->delivery;
 	return s->lane && !members_of(d)->serves(d->options.exporter, s->item->member);
+}
+
+/* Of the consumer's item; 0: there is none. */
+static uint32_t member_of(struct delivery *d, const struct sending *s)
+{
+	pthread_mutex_lock(&d->lock);
+	uint32_t member = s->item ? s->item->member : 0;
+	pthread_mutex_unlock(&d->lock);
+	return member;
+}
+
+static bool has_strays(struct delivery *d, const struct lane *lane)
+{
+	for (uint32_t i = 0; i < d->lane_consumers; i++) {
+		uint32_t member = member_of(d, &lane->consumers[i]);
+		if (member && !members_of(d)->serves(d->options.exporter, member))
+			return true;
+	}
+	return false;
+}
+
+static void hasten(struct sending *consumers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		sending_hasten(&consumers[i]);
+}
+
+/* On the loop thread, as all waiting. The delivery's own consumers wait for the first member. */
+static void members_changed(void *context)
+{
+	struct delivery *d = context;
+	d->changes++;
+	circuit_reset(&d->circuit);
+	hasten(d->consumers, d->consumer_count);
+	for (uint32_t i = 0; i < d->lane_count; i++) {
+		struct lane *lane = &d->lanes[i];
+		if (!has_strays(d, lane))
+			continue;
+		circuit_reset(&lane->circuit);
+		hasten(lane->consumers, d->lane_consumers);
+	}
 }
 
 /* ---- all of them */
@@ -290,6 +337,5 @@ void lanes_bypass(struct delivery *d, bool on)
 void lanes_hasten(struct delivery *d)
 {
 	for (uint32_t i = 0; i < d->lane_count; i++)
-		for (uint32_t k = 0; k < d->lane_consumers; k++)
-			sending_hasten(&d->lanes[i].consumers[k]);
+		hasten(d->lanes[i].consumers, d->lane_consumers);
 }

@@ -20,7 +20,9 @@
  * again: members that had accepted their parts get these twice, with the same Idempotency-Key if
  * the members are the same.
  *
- * What waits for a member that has left is divided again when it is to be attempted.
+ * When the list of members changes, what waits for a member that has left is divided again at once,
+ * and so is what found no member at all. What is in flight to a member that has left ends first: it
+ * may be accepted. If that fails, it is divided again at once, too.
  *
  * A lane may hold as much as a third of what is then left of the queue for all. When the lane of a
  * member that fails, or is much slower than the others, holds more, its exporter is asked to give

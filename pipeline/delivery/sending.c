@@ -197,6 +197,7 @@ static void send_part(void *argument)
 	struct delivery *d = s->delivery;
 	uint64_t rest;
 	s->asked = false;
+	s->change = d->changes;
 	if (!prepare(s)) {
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
 						       .retry_after_ms = -1,
@@ -261,14 +262,21 @@ static void attempt(struct sending *s)
 
 static void hold(void *argument);
 
-/* Its member has left, and so what waits in line has no destination either. */
+/* Its member has left, or there was none, and so what waits in line has no destination either. */
 static void divide(struct sending *s)
 {
 	circuit_reset(circuit_of(s));
 	circuit_leave(circuit_of(s), &s->place, false);
-	s->lane->failing = 0;
+	if (s->lane)
+		s->lane->failing = 0;
 	s->divides = true;
 	attempt(s);
+}
+
+/* Have the members changed since the attempt was made, so that another one gets it now? */
+static bool is_outdated(const struct sending *s)
+{
+	return s->divides ? s->change != s->delivery->changes : lanes_is_stray(s);
 }
 
 /* Now, or when the circuit and the kill switch permit it. */
@@ -444,7 +452,8 @@ static void retry_part(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	const struct retry_config *r = &d->options.config->retry_on_failure;
-	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
+	bool moves = is_outdated(s);
+	uint64_t delay = moves ? 0 : retry_delay(r, s->interval_ns, s->result.retry_after_ms);
 	struct circuit_place *expired;
 	enum durable_keeping keeping = ask_to_keep(s);
 	if (keeping == DURABLE_KEEPS) {
@@ -465,6 +474,11 @@ static void retry_part(struct sending *s)
 		return;
 	}
 	outage_retries(&d->outage, s->attempts, delay);
+	if (moves) {
+		metric_add(d->count.retried, 1);
+		divide(s);
+		return;
+	}
 	if (!circuit_fail(circuit_of(s), &s->place, s->result.retry_after_ms, &expired)) {
 		retry_alone(s, delay);
 		return;

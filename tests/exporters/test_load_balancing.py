@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """load_balancing: which member gets what, and what becomes of the data of members that leave, join or do not answer."""
 import contextlib
+import os
+import shutil
 import signal
 import subprocess
 
+import grpc
 import pytest
 
 from harness import build as make
-from harness import otlp, peers, preload
+from harness import certificates, otlp, peers, preload
 from harness.gateway import Gateway, free_port
 
 CONFIG = """
@@ -18,9 +21,9 @@ extensions:
 exporters:
   %s:
     routing_key: %s
-    protocol: {otlp: {tls: {insecure: true}, timeout: %s}}
+    protocol: {otlp: {tls: {%s}, timeout: %s}}
     resolver: %s
-    retry_on_failure: {initial_interval: 20ms, max_interval: 100ms, max_elapsed_time: 0}
+    retry_on_failure: {%s, max_elapsed_time: 0}
     sending_queue: {%s}
     dead_letter: {directory: dead}
 service:
@@ -30,6 +33,9 @@ service:
 """
 HOSTS = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]
 SERVICES = 40
+SOON = "initial_interval: 20ms, max_interval: 100ms"
+# No retry is due while the test runs, so only a change of the members moves what waits; and no attempt fails because it is slow.
+PATIENT = {"retry": "initial_interval: 1h, max_interval: 1h", "timeout": "60s"}
 
 
 def services_of(data):
@@ -61,9 +67,10 @@ class Name:
 
 
 class Rig:
-    def __init__(self, build, directory, resolver, key="service", queue="queue_size: 1000", timeout="2s", exporter="loadbalancing", env=None):
+    def __init__(self, build, directory, resolver, key="service", queue="queue_size: 1000", timeout="2s", retry=SOON, tls="insecure: true",
+                 exporter="loadbalancing", env=None):
         ack = "durable" if "storage" in queue else "service"
-        text = CONFIG % (ack, exporter, key, timeout, resolver, queue, exporter)
+        text = CONFIG % (ack, exporter, key, tls, timeout, resolver, retry, queue, exporter)
         self.build, self.text, self.directory, self.env, self.exporter = build, text, directory, env, exporter
         self.sent, self.seeds = otlp.Counter(), 0
 
@@ -79,11 +86,11 @@ class Rig:
     def total(self, what, **labels):
         return self.gateway.total(what, exporter=self.exporter, **labels)
 
-    def send(self, requests=1):
+    def send(self, requests=1, samples=2):
         """Each has all services."""
         for _ in range(requests):
             self.seeds += 1
-            message = make.request(self.seeds, samples=2, resources=SERVICES)
+            message = make.request(self.seeds, samples=samples, resources=SERVICES)
             self.client.send(message)
             self.sent += otlp.samples(message)
 
@@ -94,10 +101,10 @@ class Rig:
 
 
 @contextlib.contextmanager
-def members(hosts=HOSTS):
+def members(hosts=HOSTS, **options):
     port = free_port()
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Member(address=h, port=port)) for h in hosts], port
+        yield [stack.enter_context(Member(address=h, port=port, **options)) for h in hosts], port
 
 
 def all_samples(sinks):
@@ -188,10 +195,10 @@ def test_a_dead_member_does_not_fill_the_queue(build, tmp_path):
 
 @pytest.mark.parametrize("queue", ["queue_size: 1000", "queue_size: 1000, storage: file_storage"])
 def test_a_member_that_leaves_moves_only_its_share(build, tmp_path, queue):
-    """It is killed, and what waits for it goes to the others when the name has changed."""
+    """It is killed, and what waits for it goes to the others at once when the name has changed."""
     name = Name(build, tmp_path)
     name.set(*HOSTS)
-    with members() as (sinks, port), Rig(build, tmp_path, named(port), env=name.env, queue=queue) as rig:
+    with members() as (sinks, port), Rig(build, tmp_path, named(port), env=name.env, queue=queue, **PATIENT) as rig:
         rig.send(5)
         rig.settle()
         before = owners(sinks)
@@ -241,7 +248,7 @@ def test_series_of_members_are_bounded(build, tmp_path):
 
 def test_a_name_that_does_not_resolve_keeps_the_members(build, tmp_path):
     name = Name(build, tmp_path)
-    with members(HOSTS[:2]) as (sinks, port), Rig(build, tmp_path, named(port), env=name.env) as rig:
+    with members(HOSTS[:2]) as (sinks, port), Rig(build, tmp_path, named(port), env=name.env, **PATIENT) as rig:
         failed = lambda: rig.total("otelcol_loadbalancer_num_resolutions", success="false")
         rig.send(3)
         rig.gateway.until(lambda: failed() > 0)
@@ -333,6 +340,39 @@ def test_a_replay_divides_letters(build, tmp_path):
         done = once()
         assert done.returncode == 0, done.stdout + done.stderr
         assert all_samples(sinks) == rig.sent
+
+
+def test_a_part_that_a_member_finds_too_large_is_split_for_that_member(build, tmp_path):
+    with members(limit=20000) as (sinks, port), Rig(build, tmp_path, fixed(port)) as rig:
+        rig.send(2, samples=300)
+        rig.settle()
+        assert rig.total("otelcol_exporter_oversized_requests") > 0
+        assert all_samples(sinks) == rig.sent
+        assert all(len(numbers) == 1 for numbers in owners(sinks).values())
+
+
+@pytest.mark.parametrize("how", ["SIGHUP", "reload_interval"])
+def test_certificates_are_read_again_for_all_members(build, tmp_path, how):
+    """The exporter begins with a CA that knows none of them."""
+    def place(name):
+        shutil.copy(tmp_path / (name + ".pem"), tmp_path / "new")
+        os.replace(tmp_path / "new", tmp_path / "current.pem")
+
+    for name in "ca", "other":
+        certificates.make_ca(tmp_path, name)
+    certificates.make_leaf(tmp_path, "ca", "server", "/CN=member", own="IP:127.0.0.1,IP:127.0.0.2")
+    credentials = grpc.ssl_server_credentials([((tmp_path / "server.key").read_bytes(), (tmp_path / "server.pem").read_bytes())])
+    tls = "ca_file: %s/current.pem" % tmp_path + (", reload_interval: 100ms" if how == "reload_interval" else "")
+    place("other")
+    with members(HOSTS[:2], credentials=credentials) as (sinks, port), Rig(build, tmp_path, fixed(port, HOSTS[:2]), tls=tls) as rig:
+        rig.send(3)
+        rig.gateway.until(lambda: rig.gateway.total("otelcol_loadbalancer_backend_outcome", success="false") > 1)
+        assert not all_samples(sinks)
+        place("ca")
+        if how == "SIGHUP":
+            rig.gateway.process.send_signal(signal.SIGHUP)
+        rig.settle()
+        assert all_samples(sinks) == rig.sent and all(sink.received for sink in sinks)
 
 
 @pytest.mark.parametrize("settings, says", [

@@ -14,6 +14,11 @@ static struct {
 	/* The second one gets two parts, and leaves when it has refused the second of these as too
 	 * large. */
 	_Atomic bool halves;
+	_Atomic bool holds; /* the next request to the second one gets no answer */
+	_Atomic bool joins; /* while a plan finds no member, all join */
+	struct sending *_Atomic held;
+	void (*changed)(void *context);
+	void *context;
 } members;
 
 static uint32_t lanes(void *self)
@@ -36,7 +41,16 @@ static uint32_t count(void *self)
 	return present;
 }
 
-static const struct member_ops member_ops = { .lanes = lanes, .count = count, .serves = serves };
+static void watch(void *self, void (*changed)(void *context), void *context)
+{
+	(void)self;
+	members.changed = changed;
+	members.context = context;
+}
+
+static const struct member_ops member_ops = {
+	.lanes = lanes, .count = count, .serves = serves, .watch = watch
+};
 
 /* The next member after one that has left. */
 static uint32_t present(uint32_t member)
@@ -88,14 +102,27 @@ static bool plan(void *self, const struct part *whole, const struct limits *limi
 	return true;
 }
 
+static void set_absent(bool absent)
+{
+	for (int i = 1; i <= MEMBERS; i++)
+		members.absent[i] = absent;
+}
+
 static void send_to_member(void *self, const struct part *part, uint64_t timeout_ns,
 			   struct sending *sending)
 {
 	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1, .reason = "down" };
 	uint32_t member = part->group;
-	(void)self;
 	(void)timeout_ns;
 	members.attempts[member]++;
+	if (member == 2 && atomic_exchange(&members.holds, false)) {
+		members.held = sending;
+		return;
+	}
+	if (!member && atomic_exchange(&members.joins, false)) {
+		set_absent(false);
+		loop_call((*(struct fixture **)self)->loop, members.changed, members.context);
+	}
 	if (members.halves && member == 2 && members.samples[2]) {
 		members.absent[2] = true;
 		result.outcome = SEND_TOO_LARGE;
@@ -303,17 +330,144 @@ static void without_members_everything_waits(void **state)
 {
 	struct fixture *f = *state;
 	begin(f);
-	for (int i = 1; i <= MEMBERS; i++)
-		members.absent[i] = true;
+	set_absent(true);
 	fill(f, 10);
 	run_while_not(f, was_tried);
 	assert_int_equal(read_metric(f, QUEUED), 90);
-	for (int i = 1; i <= MEMBERS; i++)
-		members.absent[i] = false;
+	set_absent(false);
 	run_while_not(f, nothing_waits);
 	assert_int_equal(read_metric(f, OUT), 90);
 	end(f);
 }
+
+/* ---- changes of the members: retries are an hour away, so that nothing else moves anything */
+
+static void begin_patiently(struct fixture *f, uint32_t consumers)
+{
+	const struct duration hour = { INT64_C(3600000000000) };
+	f->config.retry_on_failure.initial_interval = hour;
+	f->config.retry_on_failure.max_interval = hour;
+	f->config.sending_queue.num_consumers = consumers;
+	begin(f);
+}
+
+static bool each_has_failed(struct fixture *f)
+{
+	return others() == 60 && members.attempts[2] == f->config.sending_queue.num_consumers;
+}
+
+static bool circuit_is_open(struct fixture *f)
+{
+	return others() == 60 && delivery_circuit(f->delivery) == CIRCUIT_OPEN;
+}
+
+/* With more packets for the second member than it has consumers. */
+static void leaves(struct fixture *f, uint32_t consumers, bool (*all_wait)(struct fixture *f))
+{
+	begin_patiently(f, consumers);
+	members.fails[2] = true;
+	fill(f, 10);
+	run_while_not(f, all_wait);
+	members.absent[2] = true;
+	members.changed(members.context);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(members.samples[2], 0);
+	assert_int_equal(others(), 90);
+	assert_int_equal(read_metric(f, OUT), 90);
+	assert_int_equal(delivery_circuit(f->delivery), CIRCUIT_CLOSED);
+	end(f);
+}
+
+static void retries_move_when_their_member_leaves(void **state)
+{
+	leaves(*state, 2, each_has_failed);
+}
+
+static void the_line_of_the_circuit_moves_when_its_member_leaves(void **state)
+{
+	leaves(*state, 6, circuit_is_open);
+}
+
+static bool is_held(struct fixture *f)
+{
+	(void)f;
+	return others() == 6 && members.held;
+}
+
+static void answer(enum send_outcome outcome)
+{
+	sending_done(members.held, &(struct send_result){ .outcome = outcome,
+							  .retry_after_ms = -1,
+							  .reason = "down" });
+}
+
+static void what_is_in_flight_to_a_member_that_leaves_moves_when_it_fails(void **state)
+{
+	struct fixture *f = *state;
+	begin_patiently(f, 2);
+	members.holds = true;
+	fill(f, 1);
+	run_while_not(f, is_held);
+	members.absent[2] = true;
+	members.changed(members.context);
+	assert_int_equal(read_metric(f, QUEUED), 3);
+	answer(SEND_RETRY);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(others(), 9);
+	assert_int_equal(read_metric(f, OUT), 9);
+	end(f);
+}
+
+static void what_is_in_flight_to_a_member_that_leaves_may_be_accepted(void **state)
+{
+	struct fixture *f = *state;
+	begin_patiently(f, 2);
+	members.holds = true;
+	fill(f, 1);
+	run_while_not(f, is_held);
+	members.absent[2] = true;
+	members.changed(members.context);
+	answer(SEND_OK);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(others(), 6);
+	assert_int_equal(read_metric(f, OUT), 9);
+	end(f);
+}
+
+static bool found_none(struct fixture *f)
+{
+	return members.attempts[0] == f->config.sending_queue.num_consumers;
+}
+
+static void what_waits_for_the_first_member_moves_when_it_joins(void **state)
+{
+	struct fixture *f = *state;
+	begin_patiently(f, 2);
+	set_absent(true);
+	fill(f, 10);
+	run_while_not(f, found_none);
+	set_absent(false);
+	members.changed(members.context);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(read_metric(f, OUT), 90);
+	end(f);
+}
+
+/* A plan may have found none shortly before. */
+static void what_has_just_found_no_member_does_not_wait(void **state)
+{
+	struct fixture *f = *state;
+	begin_patiently(f, 2);
+	set_absent(true);
+	members.joins = true;
+	fill(f, 1);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(members.attempts[0], 1);
+	assert_int_equal(read_metric(f, OUT), 9);
+	end(f);
+}
+
+/* ---- much for one member */
 
 static bool is_avoided(struct fixture *f)
 {
@@ -472,10 +626,10 @@ static void senders_of_divided_packets_can_be_released(void **state)
 
 /* ---- on disk */
 
-/* The records are removed by a thread of the storage. */
+/* A record is removed a little later than its packet has ended. */
 static bool nothing_is_stored(struct fixture *f)
 {
-	return read_metric(f, USED) == 0;
+	return nothing_waits(f) && read_metric(f, USED) == 0;
 }
 
 /* The whole packet has a record; what the others have accepted is sent to them again. */
@@ -493,10 +647,9 @@ static void what_waits_for_a_member_is_on_disk_after_the_end(void **state)
 	members.absent[1] = true;
 	restart(f);
 	assert_int_equal(read_metric(f, RESTORED), 90);
-	run_while_not(f, nothing_waits);
+	run_while_not(f, nothing_is_stored);
 	assert_int_equal(read_metric(f, OUT), 90);
 	assert_true(members.samples[2] >= 30);
-	run_while_not(f, nothing_is_stored);
 	end(f);
 }
 
@@ -528,6 +681,12 @@ int main(void)
 		MEMBERS_TEST(a_member_that_has_left_is_no_failure),
 		MEMBERS_TEST(what_waits_for_a_member_has_an_age),
 		MEMBERS_TEST(without_members_everything_waits),
+		MEMBERS_TEST(retries_move_when_their_member_leaves),
+		MEMBERS_TEST(the_line_of_the_circuit_moves_when_its_member_leaves),
+		MEMBERS_TEST(what_is_in_flight_to_a_member_that_leaves_moves_when_it_fails),
+		MEMBERS_TEST(what_is_in_flight_to_a_member_that_leaves_may_be_accepted),
+		MEMBERS_TEST(what_waits_for_the_first_member_moves_when_it_joins),
+		MEMBERS_TEST(what_has_just_found_no_member_does_not_wait),
 		MEMBERS_TEST(too_much_for_one_member_is_reported_to_the_plan),
 		MEMBERS_TEST(the_end_drops_what_one_member_did_not_accept),
 		MEMBERS_TEST(a_kill_holds_what_waits_for_members),
