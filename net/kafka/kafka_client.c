@@ -58,6 +58,9 @@ static const struct meaning {
 	RETRY(_UNKNOWN_TOPIC, "unknown_topic", TOPIC_MISSING),
 	RETRY(_UNKNOWN_PARTITION, "unknown_topic", TOPIC_MISSING),
 	RETRY(_RETRY, "unavailable", NONE),
+	/* whether the broker has the message is not known */
+	RETRY(_BAD_MSG, "invalid_response", NONE),
+	RETRY(_UNDERFLOW, "invalid_response", NONE),
 	/* of the broker: retriable by the protocol */
 	RETRY(INVALID_MSG, "corrupt", NONE),
 	RETRY(UNKNOWN_TOPIC_OR_PART, "unknown_topic", TOPIC_MISSING),

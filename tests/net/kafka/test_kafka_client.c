@@ -49,6 +49,8 @@ static void test_each_code_has_one_meaning(void **state)
 		{ -152, KAFKA_RETRY, "cancelled" },
 		{ -151, KAFKA_RETRY, "cancelled" },
 		{ -150, KAFKA_RETRY, "producer_fenced" },
+		{ -199, KAFKA_RETRY, "invalid_response" },
+		{ -155, KAFKA_RETRY, "invalid_response" },
 		{ 12345, KAFKA_PERMANENT, "refused" },
 	};
 	(void)state;
