@@ -234,7 +234,7 @@ build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 INTEROP_TABLE ?= docs
 
 interop: install-test install-interop
-	$(MAKE) -j$(JOBS) MODE=release build/release/portcullis $(PYTHON_PROTO)
+	$(MAKE) -j$(JOBS) MODE=release build-tools
 	$(if $(INTEROP_TESTS),,$(PYTHON) -m tests.interop.run build)
 	INTEROP_TABLE=$(INTEROP_TABLE) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(or $(INTEROP_TESTS),tests/interop)

@@ -13,11 +13,12 @@ BINARY = ROOT / "build" / os.environ.get("MODE", "release") / "portcullis"
 
 
 @contextlib.contextmanager
-def gateway(text, **ports):
-    """A running gateway whose {port:NAME} are these, and free ones otherwise; nothing of it is left afterwards."""
+def gateway(text, env=None, **ports):
+    """A running gateway whose {port:NAME} are these, and free ones otherwise; nothing of it is left afterwards. `env` is added
+    to the environment."""
     for name, port in ports.items():
         text = text.replace("{port:%s}" % name, str(port))
-    with process.directory() as place, Gateway(BINARY, text, cwd=place, guard=process.GUARD) as g:
+    with process.directory() as place, Gateway(BINARY, text, env, cwd=place, guard=process.GUARD) as g:
         yield g
 
 

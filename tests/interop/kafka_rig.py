@@ -52,6 +52,8 @@ service:
   extensions: [file_storage]
   pipelines: {profiles: {receivers: [kafka], exporters: [otlp_grpc]}}
 """
+# Of a gateway: far more than these loads need, and far less than what is sent.
+PEAK = 256 << 20
 # Of sending queues.
 MEMORY, DISK = "", "storage: file_storage"
 
@@ -144,3 +146,7 @@ class Load(threading.Thread):
 
 def duplicates(sink, wanted):
     return sum((arrived(sink) - wanted).values())
+
+
+def peak(*gateways):
+    return max(g.rss()["VmHWM"] for g in gateways)

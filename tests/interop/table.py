@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PAGE, RESULTS = "INTEROP.md", "interop.json"
 # What the program is made of: its newest commit is the revision that was tested.
-PROGRAM = ["base", "config", "exporters", "extensions", "gateway", "net", "pipeline", "processors", "profile", "proto", "receivers"]
+PROGRAM = ["base", "config", "connectors", "exporters", "extensions", "gateway", "net", "pipeline", "processors", "profile", "proto", "receivers"]
 
 HEAD = """<!-- Written by `make interop` from interop.json. -->
 

@@ -9,6 +9,7 @@ from harness import otlp, peers, references
 from harness.kafka import Reader
 from interop import process
 from interop.gate import BINARY, connect, flushed, gateway
+from interop.kafka_rig import PEAK, peak
 
 CONFIG = """
 receivers:
@@ -87,6 +88,7 @@ def test_a_message_above_the_brokers_limit_is_split(kafka):
         assert g.total("otelcol_exporter_oversized_requests", exporter="kafka") > 0
         assert g.total("otelcol_ledger_dropped_samples", exporter="kafka") == 0
         messages = read_all(broker, "small", g.total("otelcol_ledger_out_samples", exporter="kafka"))
+        assert peak(g) < PEAK
     assert len(messages) > 1
     assert total(messages) == otlp.samples(permitted(sent))
 
@@ -115,4 +117,5 @@ def test_a_broker_that_is_stopped_and_started_again_loses_nothing(kafka):
                 with Reader(BINARY.parent, broker.address, "restart", partitions=2) as reader:
                     reader.until(lambda messages: not wanted - total(messages))
                     got = total(reader.messages)
+                assert peak(g) < PEAK
         assert sum((got - wanted).values()) <= 10 * 50
