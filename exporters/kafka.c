@@ -65,7 +65,7 @@ static struct metadatum *headers_of(const struct kafka *self, const struct packe
 				    struct kafka_content content, size_t *number)
 {
 	const struct kafka_config *c = self->config;
-	size_t room = c->record_headers.count + c->include_metadata_keys.count + 2 +
+	size_t room = c->record_headers.count + c->include_metadata_keys.count + 3 +
 		      (is_pprof(self) ? KAFKA_HEADERS_MAX : 0);
 	size_t count = 0;
 	struct metadatum *list = memory_array(room, sizeof *list);
@@ -79,6 +79,8 @@ static struct metadatum *headers_of(const struct kafka *self, const struct packe
 		if (value)
 			list[count++] = (struct metadatum){ name, value };
 	}
+	if (c->signal_header)
+		list[count++] = (struct metadatum){ KAFKA_SIGNAL_HEADER, "profiles" };
 	while (kafka_pprof_header(&content, &list[count]))
 		count++;
 	*number = count;

@@ -68,12 +68,25 @@ static bool check_profiles(const void *config, struct error *err)
 			 "topic: must be 1 to 249 letters, digits, '.', '_' and '-'");
 }
 
+/* May the configuration name the header? */
+static bool check_signal(const struct kafka_config *c, struct error *err)
+{
+	bool named = false;
+	for (size_t i = 0; i < c->record_headers.count; i++)
+		named |= !strcmp(c->record_headers.at[i].name, KAFKA_SIGNAL_HEADER);
+	for (size_t i = 0; i < c->include_metadata_keys.count; i++)
+		named |= !strcmp(c->include_metadata_keys.at[i], KAFKA_SIGNAL_HEADER);
+	return !named || !c->signal_header ||
+	       error_set(err, ERROR_CONFIG,
+			 "signal_header: the header " KAFKA_SIGNAL_HEADER
+			 " must not be in record_headers or include_metadata_keys");
+}
+
 static bool check(const void *config, struct error *err)
 {
 	const struct kafka_config *c = config;
-	if (is_set(c->signal_header))
-		return error_set(err, ERROR_CONFIG,
-				 "signal_header: not supported; only profiles are sent");
+	if (!check_signal(c, err))
+		return false;
 	if (c->delivery.timeout.ns < 0 ||
 	    (c->delivery.timeout.ns && c->delivery.timeout.ns <= c->producer.linger.ns))
 		return error_set(err, ERROR_CONFIG,
@@ -84,6 +97,7 @@ static bool check(const void *config, struct error *err)
 /* ---- keys ---- */
 
 #define ROW(type, member, ...) CONFIG_ROW(struct type, member, .key = #member, __VA_ARGS__)
+#define OTHER_SIGNAL .inert = true, .help = "Only profiles are sent."
 
 static const struct config_row profiles_rows[] = {
 	ROW(kafka_profiles_config, topic, .def = "otlp_profiles", .help = "The topic."),
@@ -183,13 +197,23 @@ static const struct config_row rows[] = {
 		    "`sending_queue::batch::partition::metadata_keys` or the processor `batch` "
 		    "must keep it."),
 	ROW(kafka_config, record_headers, .help = "Headers of each message."),
-	ROW(kafka_config, signal_header, .help = "Not supported: setting it is an error."),
+	ROW(kafka_config, signal_header, .def = "false",
+	    .help = "Adds the header `" KAFKA_SIGNAL_HEADER "` with the value `profiles` to each "
+		    "message."),
 	CONFIG_SECTION(struct kafka_config, record_partitioner, partitioner_table,
 		       .key = "record_partitioner", .help = "Which partition a message gets."),
 	CONFIG_SECTION(struct kafka_config, producer, producer_table, .key = "producer",
 		       .help = "How messages are sent."),
 	IDEMPOTENCY_ROW(struct kafka_config, idempotency_key),
 	DELIVERY_ROWS(struct kafka_config, delivery, "5s"),
+	ROW(kafka_config, rack_id, .inert = true, .help = "Only readers have a use for it."),
+	ROW(kafka_config, logs, OTHER_SIGNAL),
+	ROW(kafka_config, metrics, OTHER_SIGNAL),
+	ROW(kafka_config, traces, OTHER_SIGNAL),
+	ROW(kafka_config, partition_traces_by_id, .def = "false", OTHER_SIGNAL),
+	ROW(kafka_config, partition_metrics_by_resource_attributes, .def = "false", OTHER_SIGNAL),
+	ROW(kafka_config, partition_logs_by_resource_attributes, .def = "false", OTHER_SIGNAL),
+	ROW(kafka_config, partition_logs_by_trace_id, .def = "false", OTHER_SIGNAL),
 	{ 0 }
 };
 const struct config_table kafka_exporter_table = { sizeof(struct kafka_config), rows, check };

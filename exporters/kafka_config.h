@@ -36,12 +36,20 @@ struct kafka_config {
 	char *topic_from_attribute;
 	struct strings include_metadata_keys;
 	struct pairs record_headers;
-	const struct node *signal_header;
+	bool signal_header;
 	struct kafka_partitioner_config record_partitioner;
 	struct kafka_producer_config producer;
 	bool idempotency_key;
 	struct delivery_config delivery;
+	/* without effect */
+	char *rack_id;
+	const struct node *logs, *metrics, *traces;
+	bool partition_traces_by_id, partition_metrics_by_resource_attributes,
+		partition_logs_by_resource_attributes, partition_logs_by_trace_id;
 };
+
+/* The header that names the signal (collector-contrib, internal/kafka/signal.go). */
+#define KAFKA_SIGNAL_HEADER "otelcol.signal"
 
 enum { KAFKA_PROTO, KAFKA_JSON, KAFKA_PPROF };
 

@@ -126,6 +126,7 @@ static bool check(const void *config, struct error *err)
 /* ---- keys ---- */
 
 #define ROW(type, member, ...) CONFIG_ROW(struct type, member, .key = #member, __VA_ARGS__)
+#define OTHER_SIGNAL .inert = true, .help = "Only profiles are read."
 
 static const struct config_row topics_rows[] = {
 	ROW(kafka_topics_config, topics, .def = "[otlp_profiles]",
@@ -241,6 +242,11 @@ static const struct config_row rows[] = {
 		    "accepted. Not a key of the Collector."),
 	ACK_ROW(struct kafka_receiver_config, ack),
 	DEDUPLICATE_ROW(struct kafka_receiver_config, deduplicate),
+	ROW(kafka_receiver_config, logs, OTHER_SIGNAL),
+	ROW(kafka_receiver_config, metrics, OTHER_SIGNAL),
+	ROW(kafka_receiver_config, traces, OTHER_SIGNAL),
+	ROW(kafka_receiver_config, telemetry, .inert = true,
+	    .help = "All metrics are always there."),
 	{ 0 }
 };
 const struct config_table kafka_receiver_table = { sizeof(struct kafka_receiver_config), rows,

@@ -40,6 +40,7 @@ struct kafka_receiver_config {
 	struct kafka_extraction_config header_extraction;
 	struct retry_config error_backoff;
 	const struct node *partition_processing;
+	const struct node *logs, *metrics, *traces, *telemetry; /* without effect */
 	int64_t max_in_flight, max_message_bytes;
 	struct choice ack;
 	struct duplicates_config deduplicate;

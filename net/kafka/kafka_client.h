@@ -40,6 +40,8 @@ struct kafka_client_config {
 	struct strings brokers;
 	char *client_id, *protocol_version;
 	bool resolve_canonical;
+	struct duration conn_idle_timeout; /* without effect */
+	bool use_leader_epoch;             /* the same */
 	struct tls_client_config tls;
 	struct kafka_auth_config auth;
 	struct kafka_metadata_config metadata;
@@ -58,6 +60,10 @@ extern const struct config_table kafka_auth_table, kafka_metadata_table;
 		   .help = "Client and broker negotiate the version."), \
 	CONFIG_ROW(type, member.resolve_canonical, .key = "resolve_canonical_bootstrap_servers_only", .def = "false", \
 		   .help = "Only `false` is supported."), \
+	CONFIG_ROW(type, member.conn_idle_timeout, .key = "conn_idle_timeout", .def = "9m", .inert = true, \
+		   .help = "Brokers close idle connections (`connections.max.idle.ms`), and the client opens them again."), \
+	CONFIG_ROW(type, member.use_leader_epoch, .key = "use_leader_epoch", .def = "true", .inert = true, \
+		   .help = "librdkafka uses it where the brokers have it."), \
 	CONFIG_SECTION(type, member.tls, tls_client_optional_table, .key = "tls", .presence = PRESENCE_DEFAULT, \
 		       .help = "Turns TLS on, unless `insecure: true`. Without the section, connections are plaintext."), \
 	CONFIG_SECTION(type, member.auth, kafka_auth_table, .key = "auth", .help = "How the client authenticates."), \

@@ -356,7 +356,8 @@ def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
     ("profiles: {topic: a/b}", "topic: must be"),
     ("profiles: {encoding: jaeger}", "encoding"),
     ("timeout: 5ms", "longer than producer::linger"),
-    ("signal_header: x", "signal_header: not supported"),
+    ("signal_header: true\n    record_headers: {otelcol.signal: x}", "signal_header: the header otelcol.signal"),
+    ("signal_header: true\n    include_metadata_keys: [otelcol.signal]", "signal_header: the header otelcol.signal"),
     ("resolve_canonical_bootstrap_servers_only: true", "does not support it"),
     ("nonsense: 1", "invalid keys: nonsense"),
 ])
@@ -367,6 +368,32 @@ def test_what_cannot_be_honoured_is_an_error(build, tmp_path, lines, reason):
     (tmp_path / "c.yaml").write_text(text.replace("    brokers", "    %s\n    brokers" % lines))
     run = subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], capture_output=True, text=True)
     assert run.returncode and reason in run.stderr + run.stdout
+
+
+OF_THE_COLLECTOR = """
+    rack_id: a
+    conn_idle_timeout: 9m
+    use_leader_epoch: true
+    traces: {topic: spans, encoding: otlp_proto}
+    metrics: {topic: metrics}
+    logs: {topic: logs}
+    partition_traces_by_id: true
+    partition_metrics_by_resource_attributes: true
+    partition_logs_by_resource_attributes: true
+    partition_logs_by_trace_id: false
+    signal_header: true
+    record_headers: {source: x}
+"""
+
+
+def test_keys_of_the_collector_without_effect_are_taken_and_named(build, broker):
+    with Rig(build, broker, OF_THE_COLLECTOR.strip()) as rig, broker.reader(TOPIC) as reader:
+        rig.send()
+        rig.settle(10)
+        (message,) = reader.until(lambda m: m)
+        assert dict(message.headers)["otelcol.signal"] == b"profiles" and dict(message.headers)["source"] == b"x"
+        for key in "rack_id", "conn_idle_timeout", "use_leader_epoch", "traces", "metrics", "logs", "partition_traces_by_id":
+            assert "exporters::kafka::" + key in rig.gateway.log()
 
 
 def test_validate_does_not_connect(build, tmp_path):

@@ -407,3 +407,20 @@ service: {pipelines: {profiles: {receivers: [kafka], exporters: [debug]}}}
 """ % lines)
     run = subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], capture_output=True, text=True)
     assert run.returncode and reason in run.stderr + run.stdout
+
+
+def test_keys_of_the_collector_for_other_signals_are_taken(build, tmp_path):
+    (tmp_path / "c.yaml").write_text("""
+receivers:
+  kafka:
+    rack_id: a
+    conn_idle_timeout: 9m
+    use_leader_epoch: false
+    traces: {topics: [spans]}
+    metrics: {topics: [metrics]}
+    logs: {topics: [logs], encoding: text}
+    telemetry: {metrics: {kafka_receiver_records_delay: {enabled: true}}}
+exporters: {debug: {}}
+service: {pipelines: {profiles: {receivers: [kafka], exporters: [debug]}}}
+""")
+    subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], check=True)
