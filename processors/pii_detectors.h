@@ -2,16 +2,16 @@
 #ifndef PROCESSORS_PII_DETECTORS_H
 #define PROCESSORS_PII_DETECTORS_H
 
-#include "base/bytes.h"
+#include "processors/pii_text.h"
 #include "processors/regex.h"
 
 /*
  * What the `pii` processor detects: the table pii_table.h. A detector has one or more rules. A rule
  * consists of a function that decides whether there is a match at a position (pii_find.h), the
- * anchor (a pair of adjacent bytes at which the function is called), and what a string must contain
- * for the rule to match at all. One pass over a string (pii_summary) finds the rules whose anchor
- * occurs. Of these, a second pass calls the ones that can match, where their anchor occurs. The
- * cost of a string therefore does not depend on the number of rules.
+ * anchor (a pair of adjacent bytes, and what follows it, at which the function is called), and what
+ * a string must contain for the rule to match at all. One pass over a string (pii_summary) finds
+ * the rules whose pair of bytes occurs. Of these, a second pass calls the ones that can match,
+ * where their anchor occurs. The cost of a string therefore does not depend on the number of rules.
  *
  * tests/processors/test_pii_select.c compares this with running all rules on all strings, and with
  * regular expressions.
@@ -60,11 +60,20 @@ struct pii_summary {
 #define PII_RUN_MAX 5
 #define PII_RUN_LONG PII_RUN(PII_RUN_MAX) /* or more */
 
+/* Kinds of bytes whose runs select rules. */
+enum pii_run_kind { PII_RUN_DIGITS, PII_RUN_HEX, PII_RUN_KINDS };
+
 struct pii_rule;
+
+/* What is known of a string from earlier calls. */
+struct pii_seen {
+	size_t from;          /* of the rule that is called: none of its matches begins before */
+	struct pii_runs runs; /* of all rules */
+};
 
 /* See pii_find.h. */
 typedef bool pii_find_function(const struct pii_rule *rule, struct view text, size_t at,
-			       size_t *from, struct regex_span *span);
+			       struct pii_seen *seen, struct regex_span *span);
 
 struct pii_rule {
 	/*
@@ -74,9 +83,9 @@ struct pii_rule {
 	 * `first`.
 	 */
 	const char *before, *first;
-	/* For numbers, whose anchor is a digit: how many digits there may be, PII_RUN(1) to
-	 * PII_RUN_LONG, and what may follow them unless the run is long. The run is measured once
-	 * for all rules. */
+	/* What may follow the pair: a set. With `runs`, for numbers, a run of digits begins at the
+	 * byte of `first`: how many there may be, PII_RUN(1) to PII_RUN_LONG, and the set may
+	 * follow them unless the run is long. It is measured once for all rules. */
 	const char *behind;
 	uint8_t runs; /* 0: any */
 	/* Occurs in every match. Without `first` it is the anchor, around its byte `back`, and `at`
@@ -84,7 +93,9 @@ struct pii_rule {
 	 * for nothing. */
 	const char *literal;
 	uint8_t back;
+	uint8_t run_kind;         /* enum pii_run_kind */
 	struct pii_summary needs; /* the minimum that a string must contain */
+	uint32_t unless;          /* classes whose strings another rule searches for the same */
 	pii_find_function *find;
 	uint32_t kinds; /* for pii_find_run: what follows the literal, enum pii_kind */
 	size_t min;     /* the minimum number of bytes */
@@ -113,8 +124,8 @@ extern const struct pii_detector_info pii_detectors[PII_PATTERNS];
 #define PII_RULES_MAX (64 * PII_RULE_WORDS)
 typedef uint64_t pii_rule_set __attribute__((vector_size(8 * PII_RULE_WORDS)));
 
-/* What a byte means: the rules of whose anchor it may be the first byte and the second; of numbers,
- * the rules that it may be behind; its classes, and where it counts. */
+/* What a byte means: the rules of whose anchor it may be the first byte, the second, and the one
+ * behind them; its classes, and where it counts. */
 struct pii_meaning {
 	pii_rule_set before, first, behind;
 	uint64_t counts;

@@ -7,17 +7,29 @@
 /*
  * The grammars of the detectors, one function each. A function decides whether there is a match
  * whose anchor (pii_detectors.h) is at `at`, and sets the span that is masked. A match, which may
- * be wider than its span, must not begin before *from. A function that finds that nothing can match
- * before some position raises *from to it.
+ * be wider than its span, must not begin before seen->from. A function that finds that nothing can
+ * match before some position raises it to that.
  *
- * The cost is bounded: each function examines a bounded number of bytes, or a run of bytes that
- * ends where the function would be called next or that it skips. tests/processors/test_pii_cost.py
- * counts instructions.
+ * The cost is bounded: each function examines a few bytes, bytes that end where the function would
+ * be called next, or a run that is measured once for all functions (pii_run_end).
+ * tests/processors/test_pii_cost.py counts instructions.
  */
 static inline bool pii_hit(struct regex_span *span, size_t start, size_t end)
 {
 	*span = (struct regex_span){ start, end, true };
 	return end > start;
+}
+
+/* "0.4111": the digits behind a decimal point. */
+static inline bool pii_is_fraction(struct view text, size_t at)
+{
+	return at > 1 && text.at[at - 1] == '.' && pii_is(text.at[at - 2], PII_DIGIT);
+}
+
+/* The same, or "f.llvm.12345": the compiler's suffix of a symbol. */
+static inline bool pii_is_part(struct view text, size_t at)
+{
+	return pii_is_fraction(text, at) || PII_WORD_BEFORE(text, at, ".llvm.");
 }
 
 pii_find_function pii_find_ipv4, pii_find_ipv4_host, pii_find_ipv6, pii_find_loopback, pii_find_mac,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 
 #include <arpa/inet.h>
 
@@ -46,17 +45,6 @@ static bool is_shortened(struct view text, const struct groups *g)
 	       !PII_WORD_AT(text, g->end, "::");
 }
 
-static void read_group(struct view text, struct groups *g)
-{
-	g->pairs += g->colons && !g->last;
-	g->colons++;
-	g->last = pii_run(text, g->end + 1, PII_HEX, 4);
-	if (!g->assigned && g->last == 4 && looks_assigned(text.at + g->end + 1))
-		g->assigned = g->end + 1;
-	g->filled += g->last > 0;
-	g->end += 1 + g->last;
-}
-
 /* Three more numbers of an IPv4 address behind the last group; 0: none. */
 static size_t dotted_end(struct view text, size_t at)
 {
@@ -72,6 +60,8 @@ static size_t dotted_end(struct view text, size_t at)
 /* Where an address ends that was read as far as its grammar goes; 0: it is none. */
 static size_t whole_end(struct view text, size_t at, const struct groups *g)
 {
+	if (!g->pairs && g->colons < 6)
+		return 0;
 	size_t dotted = dotted_end(text, g->end), end = dotted ? dotted : g->end;
 	uint8_t back = pii_byte(text, end);
 	if (pii_is(back, PII_ALNUM) || back == '_')
@@ -85,15 +75,28 @@ static size_t whole_end(struct view text, size_t at, const struct groups *g)
 
 /* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
  * 0: nowhere. */
-static size_t read_groups(struct view text, struct groups *g, bool assigned)
+static inline size_t read_groups(struct view text, struct groups *group, bool assigned)
 {
-	size_t end = 0;
-	while (g->colons < 7 && g->pairs <= assigned && pii_byte(text, g->end) == ':') {
-		if (is_shortened(text, g))
-			end = g->end;
-		read_group(text, g);
+	struct groups g = *group;
+	const uint8_t *end = text.at + text.len;
+	size_t shortened = 0;
+	while (g.colons < 7 && g.pairs <= assigned && g.end < text.len && text.at[g.end] == ':') {
+		const uint8_t *first = text.at + g.end + 1, *byte = first,
+			      *max = end - first < 4 ? end : first + 4;
+		if (assigned && is_shortened(text, &g))
+			shortened = g.end;
+		g.pairs += g.colons && !g.last;
+		g.colons++;
+		while (byte < max && pii_is(*byte, PII_HEX))
+			byte++;
+		g.last = (size_t)(byte - first);
+		g.end += 1 + g.last;
+		g.filled += g.last > 0;
+		if (g.last == 4 && !g.assigned && looks_assigned(first))
+			g.assigned = g.end - 4;
 	}
-	return end;
+	*group = g;
+	return shortened;
 }
 
 static bool is_pair(struct view text, size_t at)
@@ -122,7 +125,7 @@ static size_t pairs_at(struct view text, size_t at)
 
 /* "67:3B:41:98:5D:BD:7C:AE:C2": a fingerprint, which is a longer row of pairs than an address. All
  * starts of eight pairs in it are known to be none. */
-static bool is_fingerprint(struct view text, size_t at, size_t end, size_t *from)
+static bool is_fingerprint(struct view text, size_t at, size_t end, struct pii_seen *seen)
 {
 	if (end - at != 23 || pii_run(text, at, PII_HEX, 3) != 2)
 		return false;
@@ -130,53 +133,76 @@ static bool is_fingerprint(struct view text, size_t at, size_t end, size_t *from
 	if (pairs < 8 ||
 	    (pairs == 8 && !(at && text.at[at - 1] == ':' && pair_before(text, at - 1))))
 		return false;
-	*from = at + 3 * (pairs - 7);
+	seen->from = at + 3 * (pairs - 7);
 	return true;
 }
 
-/*
- * A name or a port may have been taken for the last group, so the longest shortened address in
- * front of a colon counts where the whole is none. What broke off after too few groups, or at a
- * "::" that does not count, does so for each later start too, until one for which it counts.
- */
-static bool find_at(struct view text, size_t at, size_t *from, struct regex_span *span)
+/* Too few groups, or the last one belongs to a word: so it is for each later start. */
+static bool breaks_off(struct view text, const struct groups *g)
+{
+	if (g->colons < 6)
+		return true;
+	if (dotted_end(text, g->end))
+		return false;
+	return g->colons < 7 || pii_is_at(text, g->end, PII_ALNUM | PII_UNDERSCORE);
+}
+
+/* What broke off after too few groups does so for each later start too; so does what has a "::", or
+ * an empty group at its end, until a start for which a "::" counts. */
+static void pass_over(struct view text, const struct groups *g, bool assigned,
+		      struct pii_seen *seen)
+{
+	if (g->pairs ? !assigned : !g->last)
+		seen->from = g->assigned ? g->assigned : g->end;
+	else if (!g->pairs && breaks_off(text, g))
+		seen->from = g->end;
+}
+
+/* A name or a port may have been taken for the last group, so the longest shortened address in
+ * front of a colon counts where the whole is none. */
+static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct regex_span *span)
 {
 	size_t first = pii_run(text, at, PII_HEX, 5);
 	if (!first || first > 4 || pii_byte(text, at + first) != ':')
 		return false;
+	/* "a:b.c": most words have no second colon; "a::b": none begins behind two of them. */
+	size_t second = pii_run(text, at + first + 1, PII_HEX, 5);
+	if (second > 4 || pii_byte(text, at + first + 1 + second) != ':')
+		return false;
 	bool assigned = first == 4 && looks_assigned(text.at + at);
+	if (!second && !assigned) {
+		seen->from = at + first + 3;
+		return false;
+	}
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
-	if (g.pairs && !assigned)
-		*from = g.assigned ? g.assigned : g.end;
-	else if (!g.pairs && g.colons < 7 && pii_byte(text, g.end) != '.')
-		*from = g.end;
-	if (whole && !g.pairs && is_fingerprint(text, at, whole, from))
+	pass_over(text, &g, assigned, seen);
+	if (whole && !g.pairs && is_fingerprint(text, at, whole, seen))
 		return false;
 	return pii_hit(span, at, whole ? whole : end);
 }
 
 /* One colon in front is a separator ("peer:2001:db8::1"), two are an address's own or a name's. */
-bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
 	(void)rule;
 	uint8_t front = at ? text.at[at - 1] : 0;
 	if (front == ':' && at > 1 && text.at[at - 2] == ':')
 		return false;
-	if (find_at(text, at, from, span))
+	if (find_at(text, at, seen, span))
 		return true;
 	/* "%5B": what is behind it begins anew. */
 	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 &&
-	       find_at(text, at + 2, from, span);
+	       find_at(text, at + 2, seen, span);
 }
 
 /* "::1" stands alone: "a::1" and "<T>::1" are names. */
-bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		       struct regex_span *span)
+bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at,
+		       struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	uint8_t front = at ? text.at[at - 1] : ' ', back = pii_byte(text, at + 3);
 	if (!front || !strchr(" \t[(=,;\"'/@", front) || pii_is(back, PII_ALNUM) || back == '_' ||
 	    back == ':')
@@ -209,29 +235,20 @@ static bool is_time(const uint8_t *mac)
 	return true;
 }
 
-/* The number of pairs with this separator between them from `at` on; at most 9. */
-static size_t pairs_with(struct view text, size_t at, uint8_t gap)
-{
-	size_t n = 0;
-	while (n < 9 && is_pair(text, at + 3 * n)) {
-		n++;
-		if (pii_byte(text, at + 3 * n - 1) != gap)
-			break;
-	}
-	return n;
-}
-
-/* Six pairs of digits with the same separator, or eight (EUI-64), and not part of more of them.
- * Called at the pair in front of each separator. */
-bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+/* Six pairs of digits with the same separator, or eight (EUI-64), and not part of more of them. No
+ * address begins at the other pairs of a row. */
+bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	uint8_t gap = text.at[at + 2], front = at ? text.at[at - 1] : 0;
-	if (pii_is(front, PII_ALNUM) || (front == gap && pair_before(text, at - 1)))
-		return false;
-	size_t pairs = pairs_with(text, at, gap), end = at + 3 * pairs - 1;
-	if ((pairs != 6 && pairs != 8) || pii_is(pii_byte(text, end), PII_ALNUM | PII_UNDERSCORE))
+	size_t end = at + 3;
+	while (is_pair(text, end) && text.at[end - 1] == gap)
+		end += 3;
+	seen->from = end--;
+	size_t pairs = (end - at) / 3 + 1;
+	if ((pairs != 6 && pairs != 8) || pii_is_at(text, end, PII_ALNUM | PII_UNDERSCORE) ||
+	    (front == gap && pair_before(text, at - 1)))
 		return false;
 	const uint8_t *mac = text.at + at;
 	return !is_nobody(mac, end - at) && !(pairs == 6 && gap == '-' && is_time(mac)) &&
@@ -239,20 +256,21 @@ bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, size
 }
 
 /* 0011.22aa.4455, with a digit and a letter: else it may be a version or a name. */
-bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
-	uint32_t seen = 0;
+	(void)rule, (void)seen;
+	uint32_t kinds = 0;
 	if (pii_byte(text, at + 4) != '.' || pii_byte(text, at + 9) != '.')
 		return false;
 	for (size_t i = 0; i < 14; i++) {
 		uint8_t byte = pii_byte(text, at + i);
 		if (i % 5 != 4 && !pii_is(byte, PII_HEX))
 			return false;
-		seen |= pii_kinds[byte];
+		kinds |= pii_kinds[byte];
 	}
 	uint8_t back = pii_byte(text, at + 14), next = pii_byte(text, at + 15);
-	return seen & PII_DIGIT && seen & PII_LETTER && !pii_is(back, PII_ALNUM | PII_UNDERSCORE) &&
+	return kinds & PII_DIGIT && kinds & PII_LETTER &&
+	       !pii_is(back, PII_ALNUM | PII_UNDERSCORE) &&
 	       !(back == '.' && pii_is(next, PII_ALNUM)) && pii_hit(span, at, at + 14);
 }

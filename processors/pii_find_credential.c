@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base64.h"
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 #include "profile/wire.h"
 
 /* What stands behind a name that says it is secret, in URLs, headers, command lines and JSON. */
 
-/* Of a user and a password in front of a URL's host: no slash, and not # or ?. */
-static bool is_authority(uint8_t byte)
-{
-	return pii_is(byte, PII_URL) && !pii_is(byte, PII_SLASH) && byte != '#';
-}
-
 /* scheme://user:password@host, at the :// */
-bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		       struct regex_span *span)
+bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
+		       struct pii_seen *seen, struct regex_span *span)
 {
-	size_t start = at + strlen(rule->literal), colon = 0, end = 0;
-	(void)from;
-	for (size_t i = start; is_authority(pii_byte(text, i)) && i < text.len; i++) {
-		if (text.at[i] == ':' && !colon)
-			colon = i;
-		if (text.at[i] == '@' && i + 1 < text.len && is_authority(text.at[i + 1]))
-			end = i;
-	}
-	return colon && end > colon + 1 && pii_hit(span, start, end);
+	(void)rule;
+	size_t start = at + sizeof "://" - 1;
+	size_t len = pii_run_end(&seen->runs, text, start, PII_AUTHORITY) - start;
+	/* A host follows: the last byte is none of the @ that ends the password. */
+	const uint8_t *user = text.at + start, *end = len ? memrchr(user, '@', len - 1) : NULL;
+	const uint8_t *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
+	return colon && end > colon + 1 && pii_hit(span, start, start + (size_t)(end - user));
 }
 
 /* "user:password": text with a colon. */
@@ -48,11 +39,11 @@ static size_t blank_at(struct view text, size_t at)
 }
 
 /* At the word "Basic". */
-bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
 	static const char word[] = "basic";
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	size_t start = at, gap = 1;
 	for (; word[start - at]; start++)
 		if ((pii_byte(text, start) | 0x20) != word[start - at])
@@ -200,11 +191,11 @@ static size_t name_start(struct view text, size_t end)
 	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, 64);
 }
 
-static bool value_at(struct view text, size_t at, struct regex_span *span)
+static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
 	if (quote_at(text, at))
 		return quoted_at(text, at, span);
-	return pii_hit(span, at, at + pii_run(text, at, PII_SECRET, SIZE_MAX));
+	return pii_hit(span, at, pii_run_end(&seen->runs, text, at, PII_SECRET));
 }
 
 /* Is the name a parameter in a path, as in /app/cart;token=x/items? A value in it ends with the
@@ -225,10 +216,11 @@ static bool is_path_parameter(struct view text, size_t name)
 }
 
 /* As value_at does, but in a path. */
-static bool assigned_at(struct view text, size_t name_end, struct regex_span *span)
+static bool assigned_at(struct pii_seen *seen, struct view text, size_t name_end,
+			struct regex_span *span)
 {
 	size_t start = name_end + 1, end = start;
-	if (!value_at(text, start, span) || span->start != start)
+	if (!value_at(seen, text, start, span) || span->start != start)
 		return span->end > span->start;
 	while (end < span->end && text.at[end] != '/' && text.at[end] != '?' && text.at[end] != '#')
 		end++;
@@ -238,17 +230,17 @@ static bool assigned_at(struct view text, size_t name_end, struct regex_span *sp
 }
 
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
-bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		       struct regex_span *span)
+bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
+		       struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	uint8_t first = pii_byte(text, at + 1);
-	if (!is_secret(text, at) || first == '=' || first == '(' || first == '~')
+	if (!is_secret(text, at))
 		return false;
 	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd") &&
 	    !(at > 3 && pii_is(text.at[at - 4], PII_DASH | PII_UNDERSCORE)))
 		return false;
-	return assigned_at(text, at, span);
+	return assigned_at(seen, text, at, span);
 }
 
 /* %26, or %2526 and so on: an escaped & */
@@ -265,16 +257,16 @@ static bool is_escaped_and(struct view text, size_t at)
 /* name%3Dvalue, up to an escaped &; at what stands in front of "3D", which is escaped as often as
  * the string was. */
 bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, size_t at,
-			       size_t *from, struct regex_span *span)
+			       struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	size_t name = at, start = at + 3, end = start;
 	while (name > 1 && text.at[name] == '5' && text.at[name - 1] == '2')
 		name -= 2;
 	if (text.at[name] != '%' || !is_secret(text, name))
 		return false;
-	while (pii_is(pii_byte(text, end), PII_SECRET) && end < text.len &&
-	       !is_escaped_and(text, end))
+	size_t max = pii_run_end(&seen->runs, text, start, PII_SECRET);
+	while (end < max && !(text.at[end] == '%' && is_escaped_and(text, end)))
 		end++;
 	return pii_hit(span, start, end);
 }
@@ -288,10 +280,10 @@ static size_t blanks_at(struct view text, size_t at)
 }
 
 /* "name": "value", at the colon. */
-bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	size_t name = at - 1;
 	if (name && text.at[name - 1] == '\\')
 		name--;
@@ -299,24 +291,24 @@ bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t a
 }
 
 /* --name value, at the blank. */
-bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	if (!is_secret(text, at))
 		return false;
 	size_t name = name_start(text, at), value = at + blanks_at(text, at);
 	if (text.at[name] != '-' || (name && !strchr(" \t\n\"'([{=,;>", text.at[name - 1])) ||
 	    pii_byte(text, value) == '-' || pii_byte(text, value) == ' ')
 		return false;
-	return value_at(text, value, span);
+	return value_at(seen, text, value, span);
 }
 
 /* A password as people choose them: a type ("password: String") begins with a capital or has no
  * digit. */
-static bool password_at(struct view text, size_t at, struct regex_span *span)
+static bool password_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
-	size_t len = pii_run(text, at, PII_SECRET, SIZE_MAX), digit = at;
+	size_t len = pii_run_end(&seen->runs, text, at, PII_SECRET) - at, digit = at;
 	while (len && text.at[at + len - 1] == ':') /* of a name */
 		len--;
 	if (len < 8 || !pii_is(text.at[at], PII_LOWER | PII_DIGIT))
@@ -328,10 +320,10 @@ static bool password_at(struct view text, size_t at, struct regex_span *span)
 
 /* A token as generators draw them: a word of sixteen bytes or more with digits in two places. A
  * type ("token: Curve25519PrivateKey") has them in one, or is a path with dots. */
-static bool drawn_at(struct view text, size_t at, struct regex_span *span)
+static bool drawn_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
-	size_t len = pii_run(text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE, SIZE_MAX);
-	size_t end = at + len, places = 0;
+	size_t end = pii_run_end(&seen->runs, text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE);
+	size_t len = end - at, places = 0;
 	if (len < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
 		return false;
 	for (size_t i = at; i < end && places < 2; i++)
@@ -345,19 +337,19 @@ static bool drawn_at(struct view text, size_t at, struct regex_span *span)
 
 /* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function;
  * without it, the value has to look like a secret. */
-bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	if (!is_secret(text, at))
 		return false;
 	size_t name = name_start(text, at), value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
 	if (memchr(text.at + name, '-', at - name))
-		return value_at(text, value, span);
+		return value_at(seen, text, value, span);
 	if (word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
 	    word_ends(text, at, "passphrase"))
-		return password_at(text, value, span);
-	return drawn_at(text, value, span);
+		return password_at(seen, text, value, span);
+	return drawn_at(seen, text, value, span);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 
 /* Keys of services, which have a prefix of their own. */
 static bool glued(struct view text, size_t at)
@@ -9,24 +8,23 @@ static bool glued(struct view text, size_t at)
 }
 
 /* A run of at least min bytes at `tail`. */
-static bool run_from(struct view text, size_t start, size_t tail, uint32_t kinds, size_t min,
-		     struct regex_span *span)
+static bool run_from(struct pii_seen *seen, struct view text, size_t start, size_t tail,
+		     uint32_t kinds, size_t min, struct regex_span *span)
 {
-	size_t len = pii_run(text, tail, kinds, SIZE_MAX);
-	return len >= min && pii_hit(span, start, tail + len);
+	size_t end = pii_run_end(&seen->runs, text, tail, kinds);
+	return end - tail >= min && pii_hit(span, start, end);
 }
 
-bool pii_find_run(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_run(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	(void)from;
-	return run_from(text, at, at + strlen(rule->literal), rule->kinds, rule->min, span);
+	return run_from(seen, text, at, at + strlen(rule->literal), rule->kinds, rule->min, span);
 }
 
-bool pii_find_key(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_key(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	return !glued(text, at) && pii_find_run(rule, text, at, from, span);
+	return !glued(text, at) && pii_find_run(rule, text, at, seen, span);
 }
 
 static bool is_aws_prefix(struct view text, size_t at)
@@ -40,10 +38,10 @@ static bool is_aws_prefix(struct view text, size_t at)
 }
 
 /* A word of twenty capitals and digits. */
-bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		      struct regex_span *span)
+bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at,
+		      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	return pii_run(text, at, PII_UPPER | PII_DIGIT, 21) == 20 && is_aws_prefix(text, at) &&
 	       pii_hit(span, at, at + 20);
 }
@@ -55,75 +53,76 @@ static bool one_of(struct view text, size_t at, const char *bytes)
 }
 
 /* ghp_..., at the "gh" */
-bool pii_find_key_github(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_key_github(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	return pii_byte(text, at + 3) == '_' && one_of(text, at + 2, "opsur") && !glued(text, at) &&
-	       run_from(text, at, at + 4, PII_ALNUM, 36, span);
+	       run_from(seen, text, at, at + 4, PII_ALNUM, 36, span);
 }
 
 /* sk_live_..., at the "k_" */
-bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return at > *from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') &&
+	return at > seen->from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') &&
 	       !glued(text, at - 1) &&
 	       (PII_WORD_AT(text, at + 2, "live_") || PII_WORD_AT(text, at + 2, "test_")) &&
-	       run_from(text, at - 1, at + 7, PII_ALNUM, 20, span);
+	       run_from(seen, text, at - 1, at + 7, PII_ALNUM, 20, span);
 }
 
 /* xoxb-..., at the "xox" */
-bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abcdeoprs") &&
-	       !glued(text, at) && run_from(text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
+	       !glued(text, at) && run_from(seen, text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 
 /* sk-proj-..., at the "sk-" */
-bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	size_t kind = PII_WORD_AT(text, at + 3, "ant-")       ? 4
 		      : PII_WORD_AT(text, at + 3, "proj-")    ? 5
 		      : PII_WORD_AT(text, at + 3, "svcacct-") ? 8
 		      : PII_WORD_AT(text, at + 3, "admin-")   ? 6
 							      : 0;
 	return kind && !glued(text, at) &&
-	       run_from(text, at, at + 3 + kind, PII_BASE64URL, 20, span);
+	       run_from(seen, text, at, at + 3 + kind, PII_BASE64URL, 20, span);
 }
 
-bool pii_find_key_openai_old(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			     struct regex_span *span)
+bool pii_find_key_openai_old(const struct pii_rule *rule, struct view text, size_t at,
+			     struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	return !glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 &&
 	       pii_hit(span, at, at + 51);
 }
 
 /* SG., 22 bytes, a dot, 43 bytes */
-bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	return !glued(text, at) && pii_byte(text, at + 25) == '.' &&
 	       pii_run(text, at + 3, PII_BASE64URL, 22) == 22 &&
 	       pii_run(text, at + 26, PII_BASE64URL, 43) == 43 && pii_hit(span, at, at + 69);
 }
 
 /* AccountKey=..., at the "Key=" */
-bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
 	size_t name = PII_WORD_BEFORE(text, at, "Account")  ? 7
 		      : PII_WORD_BEFORE(text, at, "Access") ? 6
 							    : 0;
-	if (!name || at - name < *from || !run_from(text, at + 4, at + 4, PII_BASE64, 32, span))
+	if (!name || at - name < seen->from ||
+	    !run_from(seen, text, at + 4, at + 4, PII_BASE64, 32, span))
 		return false;
 	for (int i = 0; i < 2 && pii_byte(text, span->end) == '='; i++)
 		span->end++;
@@ -131,12 +130,12 @@ bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at
 }
 
 /* A client secret, at its "Q~". */
-bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
 	static const uint32_t kinds = PII_BASE64URL | PII_DOT | PII_TILDE;
 	(void)rule;
-	if (at < *from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
+	if (at < seen->from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
 	    pii_run_back(text, at - 1, kinds, 3) < 3)
 		return false;
 	size_t len = pii_run(text, at + 2, kinds, 34);
@@ -144,10 +143,10 @@ bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t
 }
 
 /* A private key in PEM takes all that follows. */
-bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	size_t name = at + strlen(rule->literal);
 	for (size_t i = name; i <= name + 32; i++) {
 		if (PII_WORD_AT(text, i, "PRIVATE KEY"))
@@ -159,32 +158,32 @@ bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, size
 }
 
 /* hvs., hvb., hvr., at the "hv" */
-bool pii_find_key_vault(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_key_vault(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	return pii_byte(text, at + 3) == '.' && one_of(text, at + 2, "sbr") && !glued(text, at) &&
-	       run_from(text, at, at + 4, PII_BASE64URL, 24, span);
+	       run_from(seen, text, at, at + 4, PII_BASE64URL, 24, span);
 }
 
 /* shpat_ and the like, at the "shp" */
-bool pii_find_key_shopify(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			  struct regex_span *span)
+bool pii_find_key_shopify(const struct pii_rule *rule, struct view text, size_t at,
+			  struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	bool kind = PII_WORD_AT(text, at + 3, "at_") || PII_WORD_AT(text, at + 3, "ca_") ||
 		    PII_WORD_AT(text, at + 3, "pa_") || PII_WORD_AT(text, at + 3, "ss_");
-	return kind && !glued(text, at) && run_from(text, at, at + 6, PII_HEX, 32, span);
+	return kind && !glued(text, at) && run_from(seen, text, at, at + 6, PII_HEX, 32, span);
 }
 
 /* dop_v1_ and the like, at the "_v1_" */
 bool pii_find_key_digitalocean(const struct pii_rule *rule, struct view text, size_t at,
-			       size_t *from, struct regex_span *span)
+			       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return at >= *from + 3 && one_of(text, at - 1, "opr") &&
+	return at >= seen->from + 3 && one_of(text, at - 1, "opr") &&
 	       PII_WORD_BEFORE(text, at - 1, "do") && !glued(text, at - 3) &&
-	       run_from(text, at - 3, at + 4, PII_HEX, 64, span);
+	       run_from(seen, text, at - 3, at + 4, PII_HEX, 64, span);
 }
 
 /* 32 digits and no more behind a prefix; where they end, 0: they are others. */
@@ -196,10 +195,10 @@ static size_t hex_32(struct view text, size_t at)
 }
 
 /* dapi..., perhaps with "-2" at its end */
-bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			     struct regex_span *span)
+bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size_t at,
+			     struct pii_seen *seen, struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	size_t end = glued(text, at) ? 0 : hex_32(text, at + strlen(rule->literal));
 	if (end && pii_byte(text, end) == '-' && pii_is(pii_byte(text, end + 1), PII_DIGIT))
 		end += 2;
@@ -207,19 +206,19 @@ bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size
 }
 
 /* SK... and AC... */
-bool pii_find_key_twilio(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_key_twilio(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	bool prefix = PII_WORD_AT(text, at, "SK") || PII_WORD_AT(text, at, "AC");
 	return prefix && !glued(text, at) && pii_hit(span, at, hex_32(text, at + 2));
 }
 
 /* ATATT3..., with a checksum behind = at its end */
-bool pii_find_key_atlassian(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			    struct regex_span *span)
+bool pii_find_key_atlassian(const struct pii_rule *rule, struct view text, size_t at,
+			    struct pii_seen *seen, struct regex_span *span)
 {
-	if (!pii_find_key(rule, text, at, from, span))
+	if (!pii_find_key(rule, text, at, seen, span))
 		return false;
 	if (pii_byte(text, span->end) == '=' && pii_run(text, span->end + 1, PII_ALNUM, 9) == 8 &&
 	    pii_run(text, span->end + 1, PII_HEX, 8) == 8)

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 
 /* What names a person or a project in a path. */
 #define SEGMENT_MAX 256
 
-static bool is_any(struct view word, const char *const *words)
-{
-	for (; *words; words++)
-		if (view_is(word, *words))
-			return true;
-	return false;
-}
-
 /* disk2, nas10: one of a row of mounts. */
 static bool is_numbered(struct view word)
 {
-	static const char *const rows[] = { "data", "disk", "vol", "nas", "fs", NULL };
+	static const char *const rows[PII_WORD_MAX + 1] = { [2] = "fs",
+							    [3] = "vol"
+								  "nas",
+							    [4] = "data"
+								  "disk" };
 	size_t digits = pii_run_back(word, word.len, PII_DIGIT, 4);
-	return digits && digits <= 3 && is_any((struct view){ word.at, word.len - digits }, rows);
+	return digits && digits <= 3 &&
+	       pii_is_word((struct view){ word.at, word.len - digits }, rows);
 }
 
 /* "c", as some shells mount a drive, or "c%3A", as it stands in URLs. */
@@ -35,55 +31,92 @@ static bool is_drive(struct view word)
  */
 static bool is_root(struct view text, size_t slash, size_t end, size_t from)
 {
-	static const char *const roots[] = { "root",   "rootfs", "host",    "hostfs",   "hostroot",
-					     "merged", "diff",   "upper",   "snapshot", "data",
-					     "Data",   "export", "var",     "usr",      "mnt",
-					     "nfs",    "net",    "private", "srv",      "media",
-					     "opt",    "gpfs",   "lustre",  NULL };
-	static const char *const parents[] = {
-		"Volumes", "mnt",    "media", "net",           "nfs",
-		"gpfs",    "lustre", "wsl$",  "wsl.localhost", NULL
+	static const char *const roots[PII_WORD_MAX + 1] = {
+		[3] = "var"
+		      "usr"
+		      "mnt"
+		      "nfs"
+		      "net"
+		      "srv"
+		      "opt",
+		[4] = "root"
+		      "host"
+		      "diff"
+		      "data"
+		      "Data"
+		      "gpfs",
+		[5] = "upper"
+		      "media",
+		[6] = "rootfs"
+		      "hostfs"
+		      "merged"
+		      "export"
+		      "lustre",
+		[7] = "private",
+		[8] = "hostroot"
+		      "snapshot",
+	};
+	static const char *const parents[PII_WORD_MAX + 1] = {
+		[3] = "mnt"
+		      "net"
+		      "nfs",
+		[4] = "gpfs"
+		      "wsl$",
+		[5] = "media",
+		[6] = "lustre",
+		[7] = "Volumes",
+		[13] = "wsl.localhost",
 	};
 	struct view name = { text.at + slash + 1, end - slash - 1 };
-	if (slash >= from && (is_drive(name) || is_any(name, roots) || is_numbered(name)))
+	if (slash >= from && (is_drive(name) || pii_is_word(name, roots) || is_numbered(name)))
 		return true;
 	size_t parent = 0;
 	while (parent < 16 && parent < slash && text.at[slash - parent - 1] != '/')
 		parent++;
 	return name.len && parent && slash > parent && slash - parent > from &&
 	       text.at[slash - parent - 1] == '/' &&
-	       is_any((struct view){ text.at + slash - parent, parent }, parents);
+	       pii_is_word((struct view){ text.at + slash - parent, parent }, parents);
 }
 
 /* "GET /home/dashboard": a route, not a path. */
 static bool is_route(struct view text, size_t at)
 {
-	static const char *const methods[] = { "GET",    "POST", "PUT",     "PATCH",
-					       "DELETE", "HEAD", "OPTIONS", "TRACE" };
-	size_t end = at - pii_run_back(text, at, PII_WINDOWS_NAME, 1);
-	if (end == at || text.at[end] != ' ')
+	static const char *const methods[PII_WORD_MAX + 1] = {
+		[3] = "GET"
+		      "PUT",
+		[4] = "POST"
+		      "HEAD",
+		[5] = "PATCH"
+		      "TRACE",
+		[6] = "DELETE",
+		[7] = "OPTIONS",
+	};
+	if (!at || text.at[at - 1] != ' ')
 		return false;
-	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-		size_t len = strlen(methods[i]);
-		if (end >= len && pii_has_at(text, end - len, methods[i], len) &&
-		    !(end > len && pii_is(text.at[end - len - 1], PII_BASE64URL)))
-			return true;
-	}
-	return false;
+	size_t len = pii_run_back(text, at - 1, PII_BASE64URL, 8);
+	return pii_is_word((struct view){ text.at + at - 1 - len, len }, methods);
 }
 
 /* Is the name that begins behind `slash` the host of a URL of files? "http://host/home" is a page.
  */
 static bool is_file_host(struct view text, size_t slash, size_t from)
 {
-	static const char *const schemes[] = { "file", "ssh",     "sftp",          "scp", "nfs",
-					       "smb",  "git+ssh", "vscode-remote", NULL };
+	static const char *const schemes[PII_WORD_MAX + 1] = {
+		[3] = "ssh"
+		      "scp"
+		      "nfs"
+		      "smb",
+		[4] = "file"
+		      "sftp",
+		[7] = "git+ssh",
+		[13] = "vscode-remote",
+	};
 	if (slash < from + 3 || text.at[slash - 1] != '/' || text.at[slash - 2] != ':')
 		return false;
 	size_t len = pii_run_back(text, slash - 2, PII_LOWER | PII_DASH, 16);
 	if (pii_byte(text, slash - 2 - len - 1) == '+')
 		len += 1 + pii_run_back(text, slash - 2 - len - 1, PII_LOWER, 16);
-	return is_any((struct view){ text.at + slash - 2 - len, len }, schemes);
+	return pii_is_word((struct view){ text.at + slash - 2 - len, len }, schemes);
 }
 
 /* "-I/home": the option of a compiler. */
@@ -156,7 +189,7 @@ static size_t siblings_end(struct view text, size_t end)
 
 /* /home/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON, both slashes
  * may be escaped (\/home\/). */
-bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
 	size_t start = at, name = at + 1 + strlen(rule->literal);
@@ -169,7 +202,7 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, siz
 	while (pii_byte(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
-	if (!len || is_dots(text, name, len) || !is_home_front(text, start, *from))
+	if (!len || is_dots(text, name, len) || !is_home_front(text, start, seen->from))
 		return false;
 	size_t end = name + len;
 	if (*rule->literal == 'U')
@@ -208,10 +241,10 @@ static size_t escaped_at(struct view text, size_t at)
 }
 
 /* %2Fhome%2Falice */
-bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	if (!is_escaped_slash(text, at))
 		return false;
 	size_t word = PII_WORD_AT(text, at + 3, "home")                                      ? 4
@@ -227,19 +260,34 @@ bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t
 	return pii_hit(span, name, end);
 }
 
-static bool word_at(struct view text, size_t at, const char *word)
+/* A word in small letters and blanks stands here, in letters of either case. */
+static bool word_at(struct view text, size_t at, const char *word, size_t len)
 {
 	size_t n = 0;
-	while (word[n] && (word[n] == ' ' ? pii_byte(text, at + n) == ' '
-					  : (pii_byte(text, at + n) | 0x20) == word[n]))
+	if (at > text.len || text.len - at < len)
+		return false;
+	while (n < len && (text.at[at + n] == (uint8_t)word[n] ||
+			   (word[n] != ' ' && (text.at[at + n] | 0x20) == (uint8_t)word[n])))
 		n++;
-	return !word[n];
+	return n == len;
+}
+
+/* The length of the directory of homes that stands here; 0: it is another. */
+static size_t homes_at(struct view text, size_t at)
+{
+	static const char *const words[] = { "home", "users", "documents and settings" };
+	uint8_t first = pii_byte(text, at) | 0x20;
+	const char *word = words[first == 'h' ? 0 : first == 'u' ? 1 : 2];
+	size_t len = strlen(word);
+	return word_at(text, at, word, len) ? len : 0;
 }
 
 /* A drive's letter, a colon, and up to four of either slash: where it begins; SIZE_MAX: there is
  * none. */
 static size_t drive_start(struct view text, size_t at)
 {
+	if (at >= 2 && text.at[at - 2] != ':' && !pii_is(text.at[at - 2], PII_SLASH))
+		return SIZE_MAX;
 	size_t slashes = pii_run_back(text, at, PII_SLASH, 5);
 	if (!slashes || slashes > 4 || at < slashes + 2)
 		return SIZE_MAX;
@@ -251,8 +299,10 @@ static size_t drive_start(struct view text, size_t at)
  * backslashes may be doubled, as in JSON. */
 static size_t share_start(struct view text, size_t at)
 {
+	if (text.at[at - 1] != '\\')
+		return SIZE_MAX;
 	size_t one = pii_run_back(text, at, PII_SLASH, 5), end = at - one;
-	if (!one || one > 2 || text.at[at - 1] != '\\')
+	if (one > 2)
 		return SIZE_MAX;
 	for (int names = 0; names < 3; names++) {
 		size_t name = pii_run_back(text, end, PII_NAME, 64);
@@ -271,8 +321,10 @@ static size_t share_start(struct view text, size_t at)
 /* \Device\HarddiskVolume3\, %SystemDrive%\: where it begins; SIZE_MAX: there is none. */
 static size_t device_start(struct view text, size_t at)
 {
+	if (text.at[at - 1] != '\\')
+		return SIZE_MAX;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
-	if (text.at[at - 1] != '\\' || !name)
+	if (!name)
 		return SIZE_MAX;
 	bool device = PII_WORD_AT(text, start, "HarddiskVolume"),
 	     drive = PII_WORD_AT(text, start, "%SystemDrive%");
@@ -281,12 +333,12 @@ static size_t device_start(struct view text, size_t at)
 
 /* At the word "Users". A name that a slash follows may hold blanks. "App\Users\List" is a class.
  */
-bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	bool home = word_at(text, at, "home"), users = word_at(text, at, "users");
-	size_t word = home ? 4 : users ? 5 : word_at(text, at, "documents and settings") ? 22 : 0;
+	size_t word = homes_at(text, at);
+	bool home = word == sizeof "home" - 1;
 	if (!word)
 		return false;
 	size_t start = share_start(text, at);
@@ -294,7 +346,7 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 		start = drive_start(text, at);
 	if (start == SIZE_MAX && !home)
 		start = device_start(text, at);
-	if (start == SIZE_MAX || start < *from)
+	if (start == SIZE_MAX || start < seen->from)
 		return false;
 	size_t slashes = pii_run(text, at + word, PII_SLASH, 5), name = at + word + slashes;
 	if (!slashes || slashes > 4)
@@ -322,47 +374,48 @@ static bool project_at(struct view text, size_t at, bool backslash, struct regex
 	return second && pii_hit(span, at, second);
 }
 
-bool pii_find_project(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		      struct regex_span *span)
+bool pii_find_project(const struct pii_rule *rule, struct view text, size_t at,
+		      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	return project_at(text, at + strlen(rule->literal), false, span);
 }
 
 /* /builds/... where a path begins */
-bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			     struct regex_span *span)
+bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size_t at,
+			     struct pii_seen *seen, struct regex_span *span)
 {
-	if (at && (at <= *from || pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)))
+	if (at && (at <= seen->from || pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)))
 		return false;
-	return pii_find_project(rule, text, at, from, span);
+	return pii_find_project(rule, text, at, seen, span);
 }
 
 /* Behind the home of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's. */
-bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			   struct regex_span *span)
+bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
 {
 	static const char *const places[] = { "runner/"
 					      "work/",
 					      "vsts/"
 					      "work/",
 					      "travis/build/", "gitlab-runner/builds/" };
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	size_t user = PII_WORD_AT(text, at, "/home/")    ? at + 6
 		      : PII_WORD_AT(text, at, "/Users/") ? at + 7
 							 : text.len;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-		if (pii_has_at(text, user, places[i], strlen(places[i])))
+		if (pii_byte(text, user) == (uint8_t)*places[i] &&
+		    pii_has_at(text, user, places[i], strlen(places[i])))
 			return project_at(text, user + strlen(places[i]), false, span);
 	return false;
 }
 
 /* D:\a\..., at the slash behind the colon */
 bool pii_find_project_windows(const struct pii_rule *rule, struct view text, size_t at,
-			      size_t *from, struct regex_span *span)
+			      struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return at >= *from + 2 && pii_is(text.at[at - 2], PII_LETTER) &&
+	return at >= seen->from + 2 && pii_is(text.at[at - 2], PII_LETTER) &&
 	       pii_byte(text, at + 1) == 'a' && pii_is(pii_byte(text, at + 2), PII_SLASH) &&
 	       project_at(text, at + 3, true, span);
 }
@@ -387,29 +440,30 @@ static bool is_jenkins(struct view text, size_t end, size_t from)
 }
 
 /* At "/workspace/". */
-bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	bool agent = PII_WORD_BEFORE(text, at, "/agent") && at >= *from + 6;
-	return (agent || is_jenkins(text, at, *from)) &&
+	bool agent = PII_WORD_BEFORE(text, at, "/agent") && at >= seen->from + 6;
+	return (agent || is_jenkins(text, at, seen->from)) &&
 	       segment_at(text, at + strlen(rule->literal), span);
 }
 
 /* At the directory "work". */
-bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
 	size_t front = PII_WORD_BEFORE(text, at, "/agent/")        ? 7
 		       : PII_WORD_BEFORE(text, at, "/buildAgent/") ? 12
 								   : 0;
-	return front && at >= *from + front && segment_at(text, at + strlen(rule->literal), span);
+	return front && at >= seen->from + front &&
+	       segment_at(text, at + strlen(rule->literal), span);
 }
 
 /* A user's name, and a digest behind it. */
-bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	size_t start = at + strlen(rule->literal),
 	       end = start + pii_run(text, start, PII_SEGMENT, SEGMENT_MAX);
 	size_t digest = 0;
@@ -420,10 +474,10 @@ bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, si
 	return pii_hit(span, start, digest == 32 ? end + 33 : end);
 }
 
-bool pii_find_go_build(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		       struct regex_span *span)
+bool pii_find_go_build(const struct pii_rule *rule, struct view text, size_t at,
+		       struct pii_seen *seen, struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	size_t start = at + strlen(rule->literal), len = pii_run(text, start, PII_DIGIT, 20);
 	return len >= 4 && pii_hit(span, start, start + len);
 }

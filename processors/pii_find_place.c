@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 
 /* What is personal in some places only: detectors that an operator enables. */
 
 /* The name of a directory, behind the rule's literal. */
-bool pii_find_directory(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_directory(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)from;
+	(void)seen;
 	size_t start = at + strlen(rule->literal), len = pii_run(text, start, PII_SEGMENT, 256);
 	return len && pii_is(pii_byte(text, start + len), PII_SLASH) &&
 	       pii_hit(span, start, start + len);
@@ -63,14 +62,14 @@ static bool is_statement(struct view text)
 
 /* 'O''Brien': what stands between the quotation marks. Where a backslash stands in front of one, it
  * depends on the database what the mark means: everything up to the last one goes. */
-bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
 	size_t end = at + 1;
 	bool doubtful = false;
 	(void)rule;
 	if (!is_statement(text)) {
-		*from = text.len;
+		seen->from = text.len;
 		return false;
 	}
 	while (end < text.len && (text.at[end] != '\'' || pii_byte(text, end + 1) == '\'')) {
@@ -82,17 +81,17 @@ bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t a
 		const uint8_t *last = memrchr(text.at + end, '\'', text.len - end);
 		end = last ? (size_t)(last - text.at) : text.len;
 	}
-	*from = end + 1;
+	seen->from = end + 1;
 	return pii_hit(span, at + 1, end);
 }
 
-bool pii_find_sql_number(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_sql_number(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
 	size_t end = at + pii_run(text, at, PII_DIGIT | PII_DOT, SIZE_MAX);
 	(void)rule;
 	if (!is_statement(text)) {
-		*from = text.len;
+		seen->from = text.len;
 		return false;
 	}
 	return !is_letter(text, end) && pii_hit(span, at, end);
@@ -126,10 +125,10 @@ static bool is_argument(struct view text, size_t at)
 
 /* At a blank: the arguments behind a program, to the end of the string. Names of files have blanks
  * too, so what counts is an option, a path, a setting, or a program that needs an argument. */
-bool pii_find_arguments(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_arguments(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	if (!at || text.at[0] == '[')
 		return false;
 	return (is_argument(text, at + 1) || is_interpreter(text, at)) &&
@@ -220,10 +219,10 @@ static size_t user_length(struct view text, size_t start, uint8_t mark)
 }
 
 /* user=alice, "user": "alice", "session of user alice", at what follows the word. */
-bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			struct regex_span *span)
+bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule, (void)seen;
 	size_t mark = at + is_quote(text.at[at]), start = mark + 1;
 	bool assigned = pii_byte(text, mark) == ':' || pii_byte(text, mark) == '=';
 	if ((mark > at && !assigned) || !is_person(text, at))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_find.h"
-#include "processors/pii_text.h"
 
 /* E-mail addresses, tokens, and what stands in a URL's query. */
 
@@ -40,22 +39,33 @@ static bool is_unit(struct view domain)
 	}
 }
 
-/* The end of the longest domain: up to eight labels with a dot each, then two letters or more; 0:
- * none. */
-static size_t domain_end(struct view text, size_t at)
+/* The longest domain: up to eight labels with a dot each, then two letters or more. `end` is 0 if
+ * there is none. */
+struct domain {
+	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
+};
+
+static inline void read_domain(struct view text, size_t at, struct domain *domain)
 {
-	size_t end = 0;
-	for (int labels = 0;; labels++) {
-		size_t letters = pii_run(text, at, PII_LETTER | PII_HIGH, 24);
-		if (labels && letters >= 2)
-			end = at + letters;
-		if (labels == 8 || pii_is(pii_byte(text, at), PII_DASH))
-			return end;
-		size_t len = letters + pii_run(text, at + letters, PII_ALNUM | PII_DASH | PII_HIGH,
-					       63 - letters);
-		if (!len || pii_byte(text, at + len) != '.')
-			return end;
-		at += len + 1;
+	*domain = (struct domain){ .start = at };
+	const uint8_t *end = text.at + text.len, *label = text.at + at;
+	for (size_t labels = 0;; labels++) {
+		const uint8_t *max = end - label < 63 ? end : label + 63, *byte = label;
+		while (byte < max && pii_is(*byte, PII_LETTER | PII_HIGH))
+			byte++;
+		size_t letters = byte - label < 24 ? (size_t)(byte - label) : 24;
+		if (labels && letters >= 2) {
+			domain->end = (size_t)(label - text.at) + letters;
+			domain->last = letters;
+			domain->dots = labels;
+		}
+		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
+			byte++;
+		if (labels == 8 || byte == label || *label == '-' || byte >= end || *byte != '.')
+			return;
+		if (!labels)
+			domain->first = (size_t)(byte - label);
+		label = byte + 1;
 	}
 }
 
@@ -103,65 +113,82 @@ static bool is_macro(struct view local, struct view domain)
 	return dot && !memchr(dot + 1, '.', (size_t)(domain.at + domain.len - dot) - 1);
 }
 
-/* Does the local part end scheme://user:password, which url_credentials matches? The nearest slash,
- * if there is one, ends the scheme. */
+/* Does the local part end scheme://user:password, which url_credentials matches? */
 #define USERINFO_MAX 128
 
 static bool ends_userinfo(struct view text, size_t local, size_t at)
 {
-	if (!local || text.at[local - 1] == '@')
+	if (!pii_is_at(text, local - 1, PII_USERINFO))
 		return false;
-	size_t window = at < USERINFO_MAX + 3 ? at : USERINFO_MAX + 3;
-	const uint8_t *slash = memrchr(text.at + at - window, '/', window);
-	size_t start = slash ? (size_t)(slash - text.at) + 1 : 0;
-	if (!slash || !PII_WORD_BEFORE(text, start, "://") || start == at ||
-	    !memchr(slash + 1, ':', at - start - 1))
-		return false;
-	while (start < at && pii_is(text.at[start], PII_URL) && text.at[start] != '\\' &&
-	       text.at[start] != '#' && text.at[start] != '@')
-		start++;
-	return start == at;
+	size_t len = pii_run_back(text, at, PII_USERINFO, USERINFO_MAX + 1), start = at - len;
+	return len <= USERINFO_MAX && PII_WORD_BEFORE(text, start, "://") &&
+	       memchr(text.at + start, ':', len);
 }
 
-static bool email_at(struct view text, size_t at, size_t separator, size_t end,
-		     struct regex_span *span)
+/* Is it something else that has an @ and a dot? What the lengths of the labels rule out is not
+ * looked at. */
+static bool is_no_email(struct view text, struct view local, const struct domain *d)
 {
-	size_t before = end ? pii_run_back(text, at, PII_LOCAL, 64) : 0, start = at + separator;
-	if (!before)
-		return false;
-	struct view local = { text.at + at - before, before };
-	struct view domain = { text.at + start, end - start };
-	if (is_module_version(domain) || is_unit(domain) ||
-	    is_object(local, pii_byte(text, at - before - 1), domain) || is_macro(local, domain))
+	struct view domain = { text.at + d->start, d->end - d->start };
+	uint8_t front = pii_byte(text, (size_t)(local.at - text.at) - 1);
+	return (pii_is(domain.at[0], PII_DIGIT | PII_LOWER) && is_module_version(domain)) ||
+	       (d->last >= 5 && d->last <= 9 && is_unit(domain)) ||
+	       (d->dots == 1 && d->first >= 5 && d->first <= 8 &&
+		is_object(local, front, domain)) ||
+	       (d->dots == 1 && is_macro(local, domain));
+}
+
+/* The length of the local part. Behind an @, no byte belongs to two of them. */
+static size_t local_before(struct pii_seen *seen, struct view text, size_t at, size_t separator)
+{
+	if (separator == 1)
+		return pii_run_back(text, at, PII_LOCAL, 64);
+	size_t len = at - pii_run_start(&seen->runs, text, at, PII_LOCAL);
+	return len < 64 ? len : 64;
+}
+
+static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
+			    const struct domain *domain, struct regex_span *span)
+{
+	size_t separator = domain->start - at;
+	size_t before = domain->end ? local_before(seen, text, at, separator) : 0;
+	if (!before || is_no_email(text, (struct view){ text.at + at - before, before }, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
-	       pii_hit(span, at - before, end);
+	       pii_hit(span, at - before, domain->end);
 }
 
 /* The rule's literal, or @, stands between the parts. */
-bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)from;
 	size_t separator = rule->literal ? strlen(rule->literal) : 1;
-	return email_at(text, at, separator, domain_end(text, at + separator), span);
+	struct domain domain;
+	read_domain(text, at + separator, &domain);
+	return email_at(seen, text, at, &domain, span);
 }
 
 /* An @ that is escaped, from `at` on up to `end`. */
-static bool escaped_email(struct view text, size_t at, size_t end, struct regex_span *span)
+static bool escaped_email(struct pii_seen *seen, struct view text, size_t at, size_t end,
+			  struct regex_span *span)
 {
-	return end && email_at(text, at, end - at, domain_end(text, end), span);
+	struct domain domain;
+	if (!end)
+		return false;
+	read_domain(text, end, &domain);
+	return email_at(seen, text, at, &domain, span);
 }
 
 /* %40, or %2540: the % is escaped as often as the string was. */
-bool pii_find_email_percent(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			    struct regex_span *span)
+bool pii_find_email_percent(const struct pii_rule *rule, struct view text, size_t at,
+			    struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	size_t digits = at + 1;
 	while (PII_WORD_AT(text, digits, "25"))
 		digits += 2;
-	return escaped_email(text, at, PII_WORD_AT(text, digits, "40") ? digits + 2 : 0, span);
+	return escaped_email(seen, text, at, PII_WORD_AT(text, digits, "40") ? digits + 2 : 0,
+			     span);
 }
 
 static size_t zeros_end(struct view text, size_t at)
@@ -172,14 +199,14 @@ static size_t zeros_end(struct view text, size_t at)
 }
 
 /* &#64; or &#x40; with any number of zeros, at the & */
-bool pii_find_email_html(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_email_html(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	bool hex = (pii_byte(text, at + 2) | 0x20) == 'x';
 	size_t digits = zeros_end(text, at + 2 + hex);
 	bool found = hex ? PII_WORD_AT(text, digits, "40;") : PII_WORD_AT(text, digits, "64;");
-	return escaped_email(text, at, found ? digits + 3 : 0, span);
+	return escaped_email(seen, text, at, found ? digits + 3 : 0, span);
 }
 
 /* Where an @ in a string literal ends: \u0040, \U00000040, \u{40}, \x40; 0: it is another
@@ -194,48 +221,54 @@ static size_t literal_end(struct view text, size_t at)
 }
 
 /* A literal in a literal has more backslashes: all but the last belong to the separator. */
-bool pii_find_email_literal(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			    struct regex_span *span)
+bool pii_find_email_literal(const struct pii_rule *rule, struct view text, size_t at,
+			    struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	size_t start = at;
 	for (int i = 0; i < 7 && start && text.at[start - 1] == '\\'; i++)
 		start--;
-	return escaped_email(text, start, literal_end(text, at), span);
+	return escaped_email(seen, text, start, literal_end(text, at), span);
 }
 
 /* In full-width characters, the dots too. The domain ends where the next address's begins. */
-bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			 struct regex_span *span)
+bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)from;
-	size_t separator = strlen(rule->literal), start = at + separator, end = start;
+	static const uint8_t lead = 0xef; /* of all these characters */
+	size_t separator = strlen(rule->literal), start = at + separator, end = start, behind = 0;
 	bool dot = false;
-	while (pii_is(pii_byte(text, end), PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH) &&
-	       !pii_has_at(text, end, rule->literal, separator)) {
-		dot = dot || (end > start + 3 && PII_WORD_AT(text, end - 3, "\xef\xbc\x8e"));
-		end++;
+	for (; pii_is_at(text, end, PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH); end++) {
+		if (text.at[end] == lead && pii_has_at(text, end, rule->literal, separator))
+			break;
+		dot = dot || end == behind;
+		if (text.at[end] == lead && end > start && PII_WORD_AT(text, end, "\xef\xbc\x8e"))
+			behind = end + 3;
 	}
-	struct view domain = { text.at, end };
-	return email_at(text, at, separator, dot ? end : domain_end(domain, start), span);
+	struct domain domain;
+	read_domain((struct view){ text.at, end }, start, &domain);
+	if (dot) /* all is looked at */
+		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };
+	return email_at(seen, text, at, &domain, span);
 }
 
 /* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without
  * a signature, the second part must begin as JSON does. */
-bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
 	(void)rule;
-	size_t header = at + pii_run(text, at, PII_BASE64URL, SIZE_MAX);
-	*from = header;
+	struct pii_runs *runs = &seen->runs;
+	size_t header = pii_run_end(runs, text, at, PII_BASE64URL);
+	seen->from = header;
 	if (pii_byte(text, header) != '.')
 		return false;
-	size_t end = header + 1 + pii_run(text, header + 1, PII_BASE64URL, SIZE_MAX);
+	size_t end = pii_run_end(runs, text, header + 1, PII_BASE64URL);
 	if (pii_byte(text, end) == '.')
-		end += pii_run(text, end, PII_BASE64URL | PII_DOT, SIZE_MAX);
+		end = pii_run_end(runs, text, end, PII_BASE64URL | PII_DOT);
 	else if (!PII_WORD_AT(text, header + 1, "eyJ"))
 		return false;
-	return pii_hit(span, at - pii_run_back(text, at, PII_BASE64URL, SIZE_MAX), end);
+	return pii_hit(span, pii_run_start(runs, text, at, PII_BASE64URL), end);
 }
 
 /* Between "bearer" and its token: the end, if one stands there. "Bearer::f" is a name. */
@@ -266,18 +299,18 @@ static bool is_bearer(struct view text, size_t at)
 
 /* "bearer authentication" is prose: a token is long or has a digit. = and + may be of the gap or
  * the token. */
-bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-		     struct regex_span *span)
+bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
+		     struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	if (!is_bearer(text, at))
 		return false;
 	size_t first = bearer_gap(text, at + 6), start = first;
 	if (first == at + 6)
 		return false;
-	for (int i = 1; i < 8; i++)
-		start = bearer_gap(text, start);
-	size_t len = pii_run(text, start, PII_TOKEN, SIZE_MAX);
+	for (size_t i = 1, next; i < 8 && (next = bearer_gap(text, start)) > start; i++)
+		start = next;
+	size_t len = pii_run_end(&seen->runs, text, start, PII_TOKEN) - start;
 	for (; len < 8 && start > first && (text.at[start - 1] == '=' || text.at[start - 1] == '+');
 	     start--)
 		len++;
@@ -295,8 +328,17 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, s
  */
 static bool is_bundle(struct view text, size_t query, size_t end)
 {
-	static const char *const files[] = { ".js",  ".mjs", ".cjs", ".jsx",   ".ts",
-					     ".tsx", ".css", ".vue", ".svelte" };
+	static const char *const files[PII_WORD_MAX + 1] = {
+		[2] = "js"
+		      "ts",
+		[3] = "mjs"
+		      "cjs"
+		      "jsx"
+		      "tsx"
+		      "css"
+		      "vue",
+		[6] = "svelte",
+	};
 	size_t start = query + 1;
 	if (PII_WORD_AT(text, start, "v=") || PII_WORD_AT(text, start, "t="))
 		start += 2;
@@ -305,12 +347,9 @@ static bool is_bundle(struct view text, size_t query, size_t end)
 	uint32_t kinds = PII_ALNUM | (start > query + 1 ? PII_DOT : 0);
 	if (end - start > 32 || pii_run(text, start, kinds, 32) < end - start)
 		return false;
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		size_t name = strlen(files[i]);
-		if (query >= name && pii_has_at(text, query - name, files[i], name))
-			return true;
-	}
-	return false;
+	size_t name = pii_run_back(text, query, PII_LOWER, 7);
+	return pii_byte(text, query - name - 1) == '.' &&
+	       pii_is_word((struct view){ text.at + query - name, name }, files);
 }
 
 /* Where a switch, "name=true", ends; 0: there is none. */
@@ -348,28 +387,28 @@ static bool says_nothing(struct view text, size_t query, size_t end)
 }
 
 /* From the name behind the ? on. "x?.y=z" is JavaScript. */
-bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)rule, (void)from;
+	(void)rule;
 	size_t name = pii_run(text, at + 1, PII_QUERY_NAME, 64), value = at + 1 + name + 1;
 	if (!name || text.at[at + 1] == '.' || pii_byte(text, value - 1) != '=')
 		return false;
-	size_t len = pii_run(text, value, PII_QUERY, SIZE_MAX), end = value + len;
-	return len && !says_nothing(text, at, end) && pii_hit(span, at + 1, end);
+	size_t end = pii_run_end(&seen->runs, text, value, PII_QUERY);
+	return end > value && !says_nothing(text, at, end) && pii_hit(span, at + 1, end);
 }
 
-bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
 	(void)rule;
-	size_t path = pii_run(text, at + 3, PII_URL, SIZE_MAX), query = at + 3 + path;
-	if (!path)
+	size_t query = pii_run_end(&seen->runs, text, at + 3, PII_URL);
+	if (query == at + 3)
 		return false;
-	*from = query;
+	seen->from = query;
 	if (pii_byte(text, query) != '?' || PII_WORD_BEFORE(text, at, "webpack") ||
 	    PII_WORD_BEFORE(text, at, "webpack-internal"))
 		return false;
-	size_t end = query + 1 + pii_run(text, query + 1, PII_QUERY, SIZE_MAX);
+	size_t end = pii_run_end(&seen->runs, text, query + 1, PII_QUERY);
 	return end > query + 1 && !says_nothing(text, query, end) && pii_hit(span, query + 1, end);
 }

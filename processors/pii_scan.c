@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_scan.h"
 #include "base/memory.h"
-#include "processors/pii_text.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #define FOUND_MAX 512 /* hits in one text; more, and all of it is masked */
 #define TOKEN_BYTES 8 /* of an HMAC in a token */
 #define OUT_MAX (1 << 20)
-#define MANY_RULES 16 /* of one detector */
 
 static const char token_prefix[] = "hash_";
 #define TOKEN_LEN (sizeof token_prefix - 1 + 2 * TOKEN_BYTES)
@@ -26,128 +23,13 @@ struct pii_found {
 	} parts[FOUND_MAX];
 };
 
-/* Is a byte of a set, as struct pii_rule writes them? */
-static bool is_in_set(const char *set, uint8_t byte)
-{
-	bool inverted = *set == '^', found = false;
-	for (const char *c = set + inverted; *c && !found; c++) {
-		bool range = c[1] == '-' && c[2];
-		found = byte >= (uint8_t)c[0] && byte <= (uint8_t)c[range ? 2 : 0];
-		c += range ? 2 : 0;
-	}
-	return found != inverted;
-}
-
-/* May the byte stand at a place of the rule's anchor, which is given by a set or by the rule's
- * literal? */
-static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned place, uint8_t byte)
-{
-	if (set || rule->first)
-		return !set || is_in_set(set, byte);
-	return byte == (uint8_t)rule->literal[place];
-}
-
-static void add_rule(pii_rule_set *set, size_t rule)
-{
-	(*set)[rule / 64] |= 1ull << rule % 64;
-}
-
-/* The rule's bit in the tables that lead to it. */
-static void form_anchor(struct pii_engine *engine, size_t index)
-{
-	const struct pii_rule *rule = engine->rules[index];
-	for (int i = 0; i < 256; i++) {
-		struct pii_meaning *byte = &engine->meanings[i];
-		if (is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)i))
-			add_rule(&byte->before, index);
-		if (is_anchor(rule, rule->first, rule->back, (uint8_t)i))
-			add_rule(&byte->first, index);
-		if (!rule->runs || is_in_set(rule->behind, (uint8_t)i))
-			add_rule(&byte->behind, index);
-	}
-	for (int run = 1; run <= PII_RUN_MAX; run++)
-		if (!rule->runs || rule->runs & PII_RUN(run))
-			add_rule(&engine->runs[run], index);
-}
-
-static void form_rule(struct pii_engine *engine, int detector, const struct pii_rule *rule)
-{
-	size_t index = engine->rule_count++;
-	assert(index < PII_RULES_MAX);
-	engine->rules[index] = rule;
-	engine->detector_of[index] = (uint8_t)detector;
-	engine->literal_len[index] = rule->literal ? strlen(rule->literal) : 0;
-	form_anchor(engine, index);
-	for (int role = 0; role < ROLE_COUNT; role++)
-		if (engine->actions[role][detector] != PII_LEAVE)
-			add_rule(&engine->active_rules[role], index);
-}
-
-/* Does the detector do anything, in any role? */
-static bool is_used(const struct pii_engine *engine, int detector)
-{
-	bool used = false;
-	for (int role = 0; role < ROLE_COUNT; role++)
-		used = used || engine->actions[role][detector] != PII_LEAVE;
-	return used;
-}
-
-/* Detectors of many rules come last, so that the others are in one word of the set: a string that
- * selects rules of two words is searched twice. Those that are not used would take their places. */
-static void form_rules(struct pii_engine *engine)
-{
-	pii_meanings_init(engine->meanings);
-	for (int many = 0; many < 2; many++)
-		for (int detector = 0; detector < PII_PATTERNS; detector++) {
-			const struct pii_detector_info *info = &pii_detectors[detector];
-			for (size_t i = 0; i < info->rule_count; i++)
-				if ((info->rule_count > MANY_RULES) == many &&
-				    is_used(engine, detector))
-					form_rule(engine, detector, &info->rules[i]);
-		}
-}
-
-/* Roles with equal actions share a class, named by the first of them. */
-static void form_classes(struct pii_engine *engine)
-{
-	for (int role = 0; role < ROLE_COUNT; role++) {
-		int class = 0;
-		while (memcmp(engine->actions[class], engine->actions[role],
-			      sizeof engine->actions[role]) != 0)
-			class ++;
-		engine->class_of[role] = (uint8_t) class;
-		for (int i = 0; i < PII_DETECTORS_MAX; i++)
-			engine->active[class] |= engine->actions[class][i] != PII_LEAVE;
-	}
-}
-
-bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count,
-		     struct error *err)
-{
-	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS);
-	engine->patterns = memory_array(count, sizeof *engine->patterns);
-	form_classes(engine);
-	form_rules(engine);
-	for (; engine->pattern_count < count; engine->pattern_count++) {
-		struct regex **pattern = &engine->patterns[engine->pattern_count];
-		*pattern = regex_new(patterns[engine->pattern_count], 0, err);
-		if (!*pattern)
-			return false;
-	}
-	return true;
-}
-
-void pii_engine_fini(struct pii_engine *engine)
-{
-	for (size_t i = 0; i < engine->pattern_count; i++)
-		regex_unref(&engine->patterns[i]);
-	memory_free(engine->patterns);
-}
-
 static uint8_t stronger(uint8_t a, uint8_t b)
 {
 	return a > b ? a : b;
 }
+
+/* Detectors of names in paths. */
+#define NAMES (1ull << PII_HOME_DIRECTORY | 1ull << PII_GENERATED_PATH | 1ull << PII_WORKSPACE)
 
 static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
 		     struct regex_span span)
@@ -162,8 +44,7 @@ static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
 		.start = span.start,
 		.end = span.end,
 		.action = action,
-		.name = detector == PII_HOME_DIRECTORY || detector == PII_GENERATED_PATH ||
-			detector == PII_WORKSPACE,
+		.name = NAMES >> detector & 1,
 	};
 }
 
@@ -185,64 +66,169 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
 	}
 }
 
-/* One text and the rules of one word of the set that may match in it; `from` says from where on
- * each may. */
+/*
+ * One text and the rules that may match in it; `from` says from where on each may. A rule that has
+ * nothing to find for a while is not awake: its anchors are passed over.
+ */
+#define SLEEP_MIN 8 /* bytes; for fewer, the check of `from` is enough */
+
 struct scan {
 	const struct pii_engine *engine;
 	const uint8_t *actions;
 	struct pii_found *found;
 	struct view text;
-	unsigned word;
-	uint64_t rules;
-	size_t from[64];
+	pii_rule_set rules, awake;
+	size_t wake; /* where the next rule wakes up */
+	struct pii_seen seen;
+	struct regex_span span;
+	uint32_t from[PII_RULES_MAX];
 };
 
-static void try_rule(struct scan *s, unsigned bit, size_t anchor)
+static void wake_rules(struct scan *s, size_t at)
 {
-	unsigned index = s->word * 64 + bit;
-	const struct pii_rule *rule = s->engine->rules[index];
-	size_t at = anchor - rule->back;
-	struct regex_span span;
-	if (anchor < rule->back || at < s->from[bit])
-		return;
-	if (!rule->first && !pii_has_at(s->text, at, rule->literal, s->engine->literal_len[index]))
-		return;
-	if (rule->find(rule, s->text, at, &s->from[bit], &span)) {
-		unsigned detector = s->engine->detector_of[index];
-		add_part(s->found, detector, s->actions[detector], span);
-		if (s->from[bit] < span.end)
-			s->from[bit] = span.end;
+	s->wake = SIZE_MAX;
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		for (uint64_t left = s->rules[word] & ~s->awake[word]; left; left &= left - 1) {
+			size_t from = s->from[word * 64 + (unsigned)__builtin_ctzll(left)];
+			if (from <= at)
+				s->awake[word] |= left & -left;
+			else if (from < s->wake)
+				s->wake = from;
+		}
+}
+
+/* What a rule has found, or has learnt about where it finds nothing. Not inline, as it is rare. */
+static __attribute__((noinline)) void settle(struct scan *s, unsigned index, size_t anchor,
+					     bool found)
+{
+	const struct pii_active_rule *active = &s->engine->rules[index];
+	if (found) {
+		add_part(s->found, active->detector, s->actions[active->detector], s->span);
+		if (s->seen.from < s->span.end)
+			s->seen.from = s->span.end;
 	}
+	size_t from = s->seen.from;
+	s->from[index] = (uint32_t)from;
+	if (from < anchor + SLEEP_MIN)
+		return;
+	s->awake[index / 64] &= ~(1ull << index % 64);
+	if (from < s->wake)
+		s->wake = from;
 }
 
-/* Of the rules whose anchor is the digit at `at`, those that its run of digits fits. */
-static uint64_t fit_numbers(const struct scan *s, uint64_t rules, size_t at)
+/* Where there are eight bytes, their comparison decides about the first eight of the literal. */
+static inline bool has_literal(struct view text, size_t at, const struct pii_active_rule *rule)
 {
-	size_t run = pii_run(s->text, at, PII_DIGIT, PII_RUN_MAX);
-	rules &= s->engine->runs[run][s->word];
-	if (run == PII_RUN_MAX)
-		return rules;
-	return rules & s->engine->meanings[pii_byte(s->text, at + run)].behind[s->word];
+	uint64_t bytes;
+	if (at + sizeof bytes > text.len)
+		return pii_has_at(text, at, rule->literal, rule->literal_len);
+	memcpy(&bytes, text.at + at, sizeof bytes);
+	return (bytes & rule->mask) == rule->start &&
+	       (rule->literal_len <= sizeof bytes ||
+		pii_has_at(text, at, rule->literal, rule->literal_len));
 }
 
+static inline void try_rule(struct scan *s, unsigned index, size_t anchor)
+{
+	const struct pii_active_rule *active = &s->engine->rules[index];
+	size_t at = anchor - active->back, from = s->from[index];
+	if (anchor < active->back + from)
+		return;
+	if (active->literal_len && !has_literal(s->text, at, active))
+		return;
+	s->seen.from = from;
+	bool found = active->rule->find(active->rule, s->text, at, &s->seen, &s->span);
+	if (found || s->seen.from > from)
+		settle(s, index, anchor, found);
+}
+
+/* Of the rules that have runs of a kind, those that a run of this length at `at` fits. A number may
+ * begin with a parenthesis, and then has none. */
+static inline uint64_t fit_run(const struct scan *s, uint64_t rules, size_t at, unsigned word,
+			       enum pii_run_kind kind, size_t run)
+{
+	rules &= s->engine->runs[kind][run][word];
+	if (run == 0 || run == PII_RUN_MAX)
+		return rules;
+	return rules & s->engine->behind_run[pii_byte(s->text, at + run)][word];
+}
+
+static inline uint64_t fit_runs(const struct scan *s, uint64_t rules, size_t at, unsigned word)
+{
+	uint64_t digits = rules & s->engine->measured[PII_RUN_DIGITS][word], hex = rules & ~digits;
+	const uint8_t *start = s->text.at + at, *byte = start;
+	size_t left = s->text.len - at, run;
+	const uint8_t *end = start + (left < PII_RUN_MAX ? left : PII_RUN_MAX);
+	while (byte < end && pii_is(*byte, PII_DIGIT))
+		byte++;
+	run = (size_t)(byte - start);
+	if (digits)
+		digits = fit_run(s, digits, at, word, PII_RUN_DIGITS, run);
+	if (!hex)
+		return digits;
+	while (byte < end && pii_is(*byte, PII_HEX))
+		byte++;
+	run = (size_t)(byte - start);
+	return digits | fit_run(s, hex, at, word, PII_RUN_HEX, run);
+}
+
+/* Calls the functions of the rules of a word whose anchor is at `at`, if the run there fits. Not
+ * inline, for the loop that calls it needs the registers. */
+static __attribute__((noinline)) void try_rules(struct scan *s, uint64_t rules, size_t at,
+						unsigned word)
+{
+	uint64_t measured = rules & s->engine->any_run[word];
+	if (measured)
+		rules = (rules & ~measured) | fit_runs(s, measured, at, word);
+	for (; rules; rules &= rules - 1)
+		try_rule(s, word * 64 + (unsigned)__builtin_ctzll(rules), at);
+}
+
+static bool is_none(pii_rule_set rules)
+{
+	uint64_t any = 0;
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		any |= rules[word];
+	return !any;
+}
+
+static inline void try_words(struct scan *s, pii_rule_set found, size_t at)
+{
+	uint64_t words[PII_RULE_WORDS];
+	memcpy(words, &found, sizeof words);
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		if (words[word])
+			try_rules(s, words[word], at, word);
+}
+
+/* A rule is called when the byte behind its pair has been seen. */
 static void run_rules(struct scan *s)
 {
 	const struct pii_meaning *meanings = s->engine->meanings;
 	const uint8_t *text = s->text.at;
-	size_t len = s->text.len;
-	unsigned word = s->word;
-	uint64_t before = meanings[0].before[word], rules = s->rules;
-	for (size_t i = 0; i < len; i++) {
-		const struct pii_meaning *byte = &meanings[text[i]];
-		uint64_t found = before & byte->first[word] & rules;
-		before = byte->before[word];
-		if (!found)
-			continue;
-		if (text[i] >= '0' && text[i] <= '9')
-			found = fit_numbers(s, found, i);
-		for (; found; found &= found - 1)
-			try_rule(s, (unsigned)__builtin_ctzll(found), i);
+	pii_rule_set before = meanings[0].before, pair = { 0 }, found;
+	for (size_t at = 0, end; at < s->text.len;) {
+		end = s->wake < s->text.len ? s->wake : s->text.len;
+		for (; at < end; at++) {
+			const struct pii_meaning *byte = &meanings[text[at]];
+			found = pair & byte->behind & s->awake;
+			pair = before & byte->first;
+			before = byte->before;
+			if (is_none(found))
+				continue;
+			try_words(s, found, at - 1);
+			end = s->wake < end ? s->wake : end;
+		}
+		if (at >= s->wake)
+			wake_rules(s, at);
 	}
+	found = pair & meanings[0].behind & s->awake;
+	try_words(s, found, s->text.len - 1);
+}
+
+static bool can_match(const struct pii_summary *summary, const struct pii_rule *rule)
+{
+	return !(summary->classes & rule->unless) && pii_can_match(summary, &rule->needs);
 }
 
 /* The rules of a role that could match; without `select`, all of them. */
@@ -252,12 +238,12 @@ static pii_rule_set select_rules(const struct pii_engine *engine, enum site_role
 	pii_rule_set rules;
 	struct pii_summary summary = pii_summary(engine->meanings, text, &rules);
 	if (!select)
-		return engine->active_rules[role];
-	rules &= engine->active_rules[role];
+		return engine->rules_of[role];
+	rules &= engine->rules_of[role];
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
 		for (uint64_t left = rules[word]; left; left &= left - 1) {
 			unsigned bit = (unsigned)__builtin_ctzll(left);
-			if (!pii_can_match(&summary, &engine->rules[word * 64 + bit]->needs))
+			if (!can_match(&summary, engine->rules[word * 64 + bit].rule))
 				rules[word] &= ~(1ull << bit);
 		}
 	return rules;
@@ -269,12 +255,29 @@ static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions
 {
 	uint8_t action = PII_LEAVE;
 	for (size_t i = 0; i < engine->rule_count; i++) {
-		const char *literal = engine->rules[i]->literal;
+		const char *literal = engine->rules[i].rule->literal;
 		if ((rules[i / 64] >> i % 64 & 1) &&
-		    (!literal || memmem(text.at, text.len, literal, engine->literal_len[i])))
-			action = stronger(actions[engine->detector_of[i]], action);
+		    (!literal || memmem(text.at, text.len, literal, strlen(literal))))
+			action = stronger(actions[engine->rules[i].detector], action);
 	}
 	return action;
+}
+
+static void search_rules(const struct pii_engine *engine, struct pii_found *found, struct view text,
+			 const uint8_t *actions, pii_rule_set rules)
+{
+	struct scan s;
+	s.engine = engine;
+	s.actions = actions;
+	s.found = found;
+	s.text = text;
+	s.rules = s.awake = rules;
+	s.wake = SIZE_MAX;
+	s.seen.runs.count = 0;
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		if (rules[word])
+			memset(s.from + word * 64, 0, 64 * sizeof *s.from);
+	run_rules(&s);
 }
 
 static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
@@ -286,10 +289,8 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	pii_rule_set rules = select_rules(engine, role, text, select);
 	if (too_long)
 		found->action = strongest(engine, actions, text, rules);
-	for (unsigned word = 0; word < PII_RULE_WORDS && !too_long; word++)
-		if (rules[word])
-			run_rules(&(struct scan){
-				engine, actions, found, text, word, rules[word], { 0 } });
+	else if (!is_none(rules))
+		search_rules(engine, found, text, actions, rules);
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)
@@ -304,22 +305,26 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	}
 }
 
-static int compare_parts(const void *a, const void *b)
+/* Of two that begin at the same place, the longer one is first. */
+static bool is_before(const struct part *a, const struct part *b)
 {
-	const struct part *x = a, *y = b;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->end < y->end) - (x->end > y->end); /* the longest first */
+	return a->start < b->start || (a->start == b->start && a->end > b->end);
 }
 
-/* They are found in the order of their anchors, so most often nothing is to be done. */
+/* They are found in the order of their anchors. Each moves only in front of parts that lie between
+ * its start and its anchor, where its rule finds nothing else: by insertion, this is linear. */
 static void sort_parts(struct pii_found *found)
 {
-	size_t i = 1;
-	while (i < found->count && compare_parts(&found->parts[i - 1], &found->parts[i]) <= 0)
-		i++;
-	if (i < found->count)
-		qsort(found->parts, found->count, sizeof *found->parts, compare_parts);
+	struct part *parts = found->parts;
+	for (size_t i = 1; i < found->count; i++) {
+		if (!is_before(&parts[i], &parts[i - 1]))
+			continue;
+		struct part part = parts[i];
+		size_t to = i;
+		for (; to && is_before(&part, &parts[to - 1]); to--)
+			parts[to] = parts[to - 1];
+		parts[to] = part;
+	}
 }
 
 /* Sorts, widens to whole characters, and joins what overlaps. */
@@ -349,51 +354,63 @@ static void join_parts(struct pii_found *found, struct view text)
 }
 
 /* The same text always becomes the same token, under the same key. */
-static void add_token(struct bytes *out, const struct digest_key *key, struct view text)
+static uint8_t *put_token(uint8_t *to, const struct digest_key *key, struct view text)
 {
 	uint8_t digest[DIGEST_SIZE];
-	char hex[2 * TOKEN_BYTES];
 	digest_hmac(key, text, digest);
-	digest_hex(digest, TOKEN_BYTES, hex);
-	bytes_add_text(out, token_prefix);
-	bytes_add(out, hex, sizeof hex);
+	memcpy(to, token_prefix, sizeof token_prefix - 1);
+	digest_hex(digest, TOKEN_BYTES, (char *)to + sizeof token_prefix - 1);
+	return to + TOKEN_LEN;
 }
 
-static void add_replacement(const struct pii_engine *engine, struct bytes *out, struct view text,
-			    uint8_t action, bool name)
+static uint8_t *put_replacement(const struct pii_engine *engine, uint8_t *to, struct view text,
+				uint8_t action, bool name)
 {
+	static const char masks[2][sizeof PII_MASK_TEXT] = { PII_MASK_TEXT, PII_NAME_MASK };
 	if (action == PII_HASH)
-		add_token(out, &engine->hmac, text);
-	else
-		bytes_add_text(out, name ? PII_NAME_MASK : PII_MASK_TEXT);
+		return put_token(to, &engine->hmac, text);
+	memcpy(to, masks[name], sizeof PII_MASK_TEXT);
+	return to + (name ? sizeof PII_NAME_MASK : sizeof PII_MASK_TEXT) - 1;
 }
 
+static uint8_t *put_view(uint8_t *to, struct view text)
+{
+	if (text.len)
+		memcpy(to, text.at, text.len);
+	return to + text.len;
+}
+
+/* The room is reserved for all parts at once. */
 static void replace(const struct pii_engine *engine, struct pii_scratch *scratch, struct view text)
 {
 	struct pii_found *found = scratch->found;
 	struct bytes *out = &scratch->out;
-	size_t at = 0;
+	size_t at = 0, count = found->whole ? 1 : found->count;
 	out->len = 0;
+	if (!bytes_reserve(out, count * TOKEN_LEN + (found->whole ? 0 : text.len)))
+		assert(!"room for every token");
+	uint8_t *to = out->at;
 	if (found->whole) {
-		add_replacement(engine, out, text, found->action, false);
-		return;
+		to = put_replacement(engine, to, text, found->action, false);
+		at = text.len;
+	} else {
+		join_parts(found, text);
 	}
-	join_parts(found, text);
-	for (size_t i = 0; i < found->count; i++) {
+	for (size_t i = 0; i < found->count && !found->whole; i++) {
 		const struct part *part = &found->parts[i];
 		struct view old = { text.at + part->start, part->end - part->start };
-		bytes_add(out, text.at + at, part->start - at);
-		add_replacement(engine, out, old, part->action, part->name);
+		to = put_view(to, (struct view){ text.at + at, part->start - at });
+		to = put_replacement(engine, to, old, part->action, part->name);
 		at = part->end;
 	}
-	bytes_add(out, text.at + at, text.len - at);
+	to = put_view(to, (struct view){ text.at + at, text.len - at });
+	out->len = (size_t)(to - out->at);
 }
 
 struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
 				  enum site_role role, struct view text, bool select)
 {
-	/* Nothing that replace adds can be refused: FOUND_MAX tokens and a text that was searched.
-	 */
+	/* The room for FOUND_MAX tokens and a text that was searched is never refused. */
 	static_assert(OUT_MAX >= FOUND_MAX * TOKEN_LEN + REGEX_TEXT_MAX, "room for every token");
 	if (!scratch->found) {
 		scratch->found = memory_new(sizeof *scratch->found);

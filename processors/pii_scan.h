@@ -20,16 +20,24 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
 #define PII_NAME_MASK "*" /* in paths */
 #define PII_KEY_MIN 32    /* bytes of hmac_key */
 
+/* A rule whose detector is used in some role. */
+struct pii_active_rule {
+	const struct pii_rule *rule;
+	const char *literal; /* if it is the anchor */
+	size_t literal_len;
+	uint64_t mask, start; /* its first eight bytes */
+	uint8_t back, detector;
+};
+
 struct pii_engine {
 	struct pii_meaning meanings[256];
-	/* By the digits of a number: the rules that it fits. */
-	pii_rule_set runs[PII_RUN_MAX + 1];
-	const struct pii_rule *rules[PII_RULES_MAX];
-	uint8_t detector_of[PII_RULES_MAX];
-	size_t literal_len[PII_RULES_MAX];
+	/* The rules that have runs, also by their kind, and those that a run of a length fits. */
+	pii_rule_set any_run, measured[PII_RUN_KINDS], runs[PII_RUN_KINDS][PII_RUN_MAX + 1];
+	pii_rule_set behind_run[256]; /* and those whose run a byte may be behind */
+	struct pii_active_rule rules[PII_RULES_MAX];
 	size_t rule_count;
-	pii_rule_set active_rules[ROLE_COUNT]; /* whose detector has an action */
-	struct regex **patterns;               /* the operator's */
+	pii_rule_set rules_of[ROLE_COUNT]; /* whose detector has an action */
+	struct regex **patterns;           /* the operator's */
 	size_t pattern_count;
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];

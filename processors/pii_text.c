@@ -2,7 +2,8 @@
 #include "processors/pii_text.h"
 
 #define WINDOWS (PII_WINDOWS_NAME | PII_WINDOWS_WORD)
-#define LOOSE (PII_QUERY | PII_URL | PII_SECRET | PII_SEGMENT | WINDOWS)
+#define HOST (PII_URL | PII_AUTHORITY | PII_USERINFO)
+#define LOOSE (PII_QUERY | HOST | PII_SECRET | PII_SEGMENT | WINDOWS)
 #define PLAIN (LOOSE | PII_NAME)
 #define LETTER (PLAIN | PII_LOCAL | PII_TOKEN | PII_BASE64 | PII_QUERY_NAME)
 
@@ -34,12 +35,13 @@ const uint32_t pii_kinds[256] = {
 	['<'] = PII_SEGMENT,
 	['>'] = PII_SEGMENT,
 	['\''] = PII_SEGMENT | WINDOWS | PII_LOCAL,
-	['|'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
-	['*'] = PII_QUERY | PII_URL | PII_SECRET,
+	['|'] = PII_SEGMENT | PII_QUERY | HOST | PII_SECRET,
+	['*'] = PII_QUERY | HOST | PII_SECRET,
 	['?'] = PII_SEGMENT | PII_QUERY | PII_SECRET,
-	[':'] = PII_SEGMENT | PII_QUERY | PII_URL | PII_SECRET,
+	[':'] = PII_SEGMENT | PII_QUERY | HOST | PII_SECRET,
 	['&'] = PLAIN & ~PII_SECRET,
-	['#'] = PLAIN & ~PII_QUERY,
+	['#'] = PLAIN & ~(PII_QUERY | PII_AUTHORITY | PII_USERINFO),
+	['@'] = PLAIN & ~PII_USERINFO,
 	[';'] = LOOSE & ~PII_SECRET & ~WINDOWS,
 	[','] = LOOSE & ~WINDOWS,
 	['('] = LOOSE,
@@ -49,3 +51,45 @@ const uint32_t pii_kinds[256] = {
 	['['] = (LOOSE & ~WINDOWS) | PII_QUERY_NAME,
 	[']'] = (LOOSE & ~WINDOWS) | PII_QUERY_NAME,
 };
+
+/* The known run of these kinds; an empty one that is at no position if there is none. */
+static struct pii_known_run *known_run(struct pii_runs *runs, uint32_t kinds)
+{
+	for (unsigned i = 0; i < runs->count; i++)
+		if (runs->known[i].kinds == kinds)
+			return &runs->known[i];
+	if (runs->count == PII_RUNS)
+		runs->count = 0;
+	struct pii_known_run *run = &runs->known[runs->count++];
+	*run = (struct pii_known_run){ kinds, 1, 0 };
+	return run;
+}
+
+size_t pii_run_end(struct pii_runs *runs, struct view text, size_t at, uint32_t kinds)
+{
+	struct pii_known_run *run = known_run(runs, kinds);
+	if (run->start <= at && at <= run->end)
+		return run->end;
+	const uint8_t *byte = text.at + at, *end = text.at + text.len;
+	while (end - byte >= 4 && pii_is(byte[0], kinds) && pii_is(byte[1], kinds) &&
+	       pii_is(byte[2], kinds) && pii_is(byte[3], kinds))
+		byte += 4;
+	while (byte < end && pii_is(*byte, kinds))
+		byte++;
+	run->start = at;
+	run->end = (size_t)(byte - text.at);
+	return run->end;
+}
+
+size_t pii_run_start(struct pii_runs *runs, struct view text, size_t at, uint32_t kinds)
+{
+	struct pii_known_run *run = known_run(runs, kinds | PII_BACKWARDS);
+	size_t start = at, known = run->end < at ? run->end : 0;
+	if (run->start <= at && at <= run->end)
+		return run->start;
+	while (start > known && pii_is(text.at[start - 1], kinds))
+		start--;
+	run->start = start == known && run->start < known ? run->start : start;
+	run->end = at;
+	return run->start;
+}

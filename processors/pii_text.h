@@ -27,7 +27,9 @@ enum pii_kind {
 	PII_NAME = 1 << 17,
 	PII_WINDOWS_NAME = 1 << 18, /* may hold blanks */
 	PII_WINDOWS_WORD = 1 << 19, /* may not */
-	PII_SECRET = 1 << 20, /* of a value behind name=: as PII_QUERY, but # and not & and ; */
+	PII_SECRET = 1 << 20,    /* of a value behind name=: as PII_QUERY, but # and not & and ; */
+	PII_AUTHORITY = 1 << 21, /* before the path in a URL: as PII_URL, but no slash and no # */
+	PII_USERINFO = 1 << 22,  /* the same but @ */
 	PII_LETTER = PII_UPPER | PII_LOWER,
 	PII_ALNUM = PII_DIGIT | PII_LETTER,
 	PII_HEX = PII_DIGIT | PII_HEX_LETTER,
@@ -48,29 +50,52 @@ static inline uint8_t pii_byte(struct view text, size_t at)
 	return at < text.len ? text.at[at] : 0;
 }
 
+static inline bool pii_is_at(struct view text, size_t at, uint32_t kinds)
+{
+	return pii_is(pii_byte(text, at), kinds);
+}
+
 /* The number of bytes from `at` on that are of these kinds; at most max. */
 static inline size_t pii_run(struct view text, size_t at, uint32_t kinds, size_t max)
 {
-	size_t n = 0;
-	if (at >= text.len)
-		return 0;
-	if (max > text.len - at)
-		max = text.len - at;
-	while (n < max && pii_is(text.at[at + n], kinds))
-		n++;
-	return n;
+	size_t left = at < text.len ? text.len - at : 0;
+	const uint8_t *start = text.at + at, *end = start + (left < max ? left : max),
+		      *byte = start;
+	while (byte < end && pii_is(*byte, kinds))
+		byte++;
+	return (size_t)(byte - start);
 }
 
 /* The same before `at`. */
 static inline size_t pii_run_back(struct view text, size_t at, uint32_t kinds, size_t max)
 {
-	size_t n = 0;
-	if (max > at)
-		max = at;
-	while (n < max && pii_is(text.at[at - n - 1], kinds))
-		n++;
-	return n;
+	const uint8_t *end = text.at + at, *start = end - (at < max ? at : max), *byte = end;
+	while (byte > start && pii_is(byte[-1], kinds))
+		byte--;
+	return (size_t)(end - byte);
 }
+
+/*
+ * The runs that were measured in a string, by their kinds. Several rules ask for the same run, each
+ * from its own position; every byte is examined once for the same kinds. PII_BACKWARDS marks the
+ * kinds of a run that was measured from its end.
+ */
+#define PII_RUNS 16
+#define PII_BACKWARDS (1u << 31)
+
+struct pii_runs { /* empty with count == 0 */
+	unsigned count;
+	struct pii_known_run {
+		uint32_t kinds;
+		size_t start, end;
+	} known[PII_RUNS];
+};
+
+/* Where the run of bytes of these kinds ends that begins at `at`. */
+size_t pii_run_end(struct pii_runs *runs, struct view text, size_t at, uint32_t kinds);
+
+/* Where the run of bytes of these kinds begins that ends before `at`. */
+size_t pii_run_start(struct pii_runs *runs, struct view text, size_t at, uint32_t kinds);
 
 /* Inline: most words differ in their first bytes, where a call of memcmp would cost more than the
  * comparison. */
@@ -84,11 +109,25 @@ static inline bool pii_has_at(struct view text, size_t at, const char *word, siz
 	return n == len;
 }
 
-/* A string literal. */
-#define PII_WORD_AT(text, at, word) pii_has_at(text, at, word, sizeof(word) - 1)
-/* It ends before `at`. */
-#define PII_WORD_BEFORE(text, at, word) \
-	((at) >= sizeof(word) - 1 && \
-	 pii_has_at(text, (at) - (sizeof(word) - 1), word, sizeof(word) - 1))
+/* Words of up to PII_WORD_MAX bytes by their length, those of one length one after the other. */
+#define PII_WORD_MAX 13
+
+static inline bool pii_is_word(struct view word, const char *const words[PII_WORD_MAX + 1])
+{
+	const char *other = word.len <= PII_WORD_MAX ? words[word.len] : NULL;
+	for (; other && *other; other += word.len)
+		if ((uint8_t)*other == word.at[0] && memcmp(word.at, other, word.len) == 0)
+			return true;
+	return false;
+}
+
+/* A string literal; the comparison is inline, since its length is constant. */
+#define PII_WORD_AT(text, place, word) \
+	((place) <= (text).len && (text).len - (place) >= sizeof(word) - 1 && \
+	 memcmp((text).at + (place), word, sizeof(word) - 1) == 0)
+/* It ends before `place`. */
+#define PII_WORD_BEFORE(text, place, word) \
+	((place) >= sizeof(word) - 1 && \
+	 memcmp((text).at + (place) - (sizeof(word) - 1), word, sizeof(word) - 1) == 0)
 
 #endif

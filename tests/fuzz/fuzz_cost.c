@@ -34,6 +34,8 @@ static uint64_t steps;
 /* clang-format on */
 
 #include "processors/pii_detectors.c"
+#include "processors/pii_engine.c"
+#include "processors/pii_find_account.c"
 #include "processors/pii_find_address.c"
 #include "processors/pii_find_credential.c"
 #include "processors/pii_find_key.c"

@@ -90,7 +90,7 @@ static void the_rules_of_all_detectors_but_one_fit_one_word(void **state)
 	assert_true(pii_engine_init(&engine, NULL, 0, NULL));
 	assert_true(engine.rule_count > 64);
 	for (size_t i = 64; i < engine.rule_count; i++)
-		assert_int_equal(engine.detector_of[i], PII_ACCESS_KEY);
+		assert_int_equal(engine.rules[i].detector, PII_ACCESS_KEY);
 	pii_engine_fini(&engine);
 }
 

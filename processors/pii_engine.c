@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "processors/pii_scan.h"
+
+#include <assert.h>
+
+/* The tables of an engine, from the rows of the detectors that are used. */
+#define MANY_RULES 16 /* of one detector */
+
+/* Is a byte of a set, as struct pii_rule writes them? */
+static bool is_in_set(const char *set, uint8_t byte)
+{
+	bool inverted = *set == '^', found = false;
+	for (const char *c = set + inverted; *c && !found; c++) {
+		bool range = c[1] == '-' && c[2];
+		found = byte >= (uint8_t)c[0] && byte <= (uint8_t)c[range ? 2 : 0];
+		c += range ? 2 : 0;
+	}
+	return found != inverted;
+}
+
+/* May the byte stand at a place of the rule's anchor, which is given by a set or by the rule's
+ * literal? */
+static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned place, uint8_t byte)
+{
+	if (set || rule->first)
+		return !set || is_in_set(set, byte);
+	return !rule->literal[place] || byte == (uint8_t)rule->literal[place];
+}
+
+/* May the byte follow the pair? The run of a number goes on, unless it may have one digit. */
+static bool is_behind(const struct pii_rule *rule, uint8_t byte)
+{
+	bool goes_on = pii_is(byte, rule->run_kind == PII_RUN_HEX ? PII_HEX : PII_DIGIT);
+	if (rule->runs && (goes_on || !(rule->runs & PII_RUN(1))))
+		return goes_on;
+	return is_anchor(rule, rule->behind, rule->back + 1u, byte);
+}
+
+static void add_rule(pii_rule_set *set, size_t rule)
+{
+	(*set)[rule / 64] |= 1ull << rule % 64;
+}
+
+/* The rule's bit in the tables that lead to it. */
+static void form_anchor(struct pii_engine *engine, size_t index)
+{
+	const struct pii_rule *rule = engine->rules[index].rule;
+	for (int i = 0; i < 256; i++) {
+		struct pii_meaning *byte = &engine->meanings[i];
+		if (is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)i))
+			add_rule(&byte->before, index);
+		if (is_anchor(rule, rule->first, rule->back, (uint8_t)i))
+			add_rule(&byte->first, index);
+		if (is_behind(rule, (uint8_t)i))
+			add_rule(&byte->behind, index);
+		if (is_anchor(rule, rule->behind, rule->back + 1u, (uint8_t)i))
+			add_rule(&engine->behind_run[i], index);
+	}
+	if (rule->runs) {
+		add_rule(&engine->any_run, index);
+		add_rule(&engine->measured[rule->run_kind], index);
+	}
+	for (int run = 0; run <= PII_RUN_MAX; run++)
+		if (!run || rule->runs & PII_RUN(run))
+			add_rule(&engine->runs[rule->run_kind][run], index);
+}
+
+static void form_literal(struct pii_active_rule *active, const char *literal)
+{
+	active->literal = literal;
+	active->literal_len = strlen(literal);
+	size_t len = active->literal_len < 8 ? active->literal_len : 8;
+	memset(&active->mask, 0xff, len);
+	memcpy(&active->start, literal, len);
+}
+
+static void form_rule(struct pii_engine *engine, int detector, const struct pii_rule *rule)
+{
+	size_t index = engine->rule_count++;
+	assert(index < PII_RULES_MAX);
+	engine->rules[index] =
+		(struct pii_active_rule){ rule, .back = rule->back, .detector = (uint8_t)detector };
+	if (!rule->first)
+		form_literal(&engine->rules[index], rule->literal);
+	form_anchor(engine, index);
+	for (int role = 0; role < ROLE_COUNT; role++)
+		if (engine->actions[role][detector] != PII_LEAVE)
+			add_rule(&engine->rules_of[role], index);
+}
+
+/* Does the detector do anything, in any role? */
+static bool is_used(const struct pii_engine *engine, int detector)
+{
+	bool used = false;
+	for (int role = 0; role < ROLE_COUNT; role++)
+		used = used || engine->actions[role][detector] != PII_LEAVE;
+	return used;
+}
+
+/* Detectors of many rules come last, so that the others are in one word of the set: a string that
+ * selects rules of two words is searched twice. Those that are not used would take their places. */
+static void form_rules(struct pii_engine *engine)
+{
+	pii_meanings_init(engine->meanings);
+	for (int many = 0; many < 2; many++)
+		for (int detector = 0; detector < PII_PATTERNS; detector++) {
+			const struct pii_detector_info *info = &pii_detectors[detector];
+			for (size_t i = 0; i < info->rule_count; i++)
+				if ((info->rule_count > MANY_RULES) == many &&
+				    is_used(engine, detector))
+					form_rule(engine, detector, &info->rules[i]);
+		}
+}
+
+/* Roles with equal actions share a class, named by the first of them. */
+static void form_classes(struct pii_engine *engine)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		int class = 0;
+		while (memcmp(engine->actions[class], engine->actions[role],
+			      sizeof engine->actions[role]) != 0)
+			class ++;
+		engine->class_of[role] = (uint8_t) class;
+		for (int i = 0; i < PII_DETECTORS_MAX; i++)
+			engine->active[class] |= engine->actions[class][i] != PII_LEAVE;
+	}
+}
+
+bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count,
+		     struct error *err)
+{
+	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS);
+	engine->patterns = memory_array(count, sizeof *engine->patterns);
+	form_classes(engine);
+	form_rules(engine);
+	for (; engine->pattern_count < count; engine->pattern_count++) {
+		struct regex **pattern = &engine->patterns[engine->pattern_count];
+		*pattern = regex_new(patterns[engine->pattern_count], 0, err);
+		if (!*pattern)
+			return false;
+	}
+	return true;
+}
+
+void pii_engine_fini(struct pii_engine *engine)
+{
+	for (size_t i = 0; i < engine->pattern_count; i++)
+		regex_unref(&engine->patterns[i]);
+	memory_free(engine->patterns);
+}
