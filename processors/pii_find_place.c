@@ -24,18 +24,19 @@ static bool is_blank(uint8_t byte)
 }
 
 /* Where a statement begins: behind blanks, brackets and a comment. */
-#define FRONT_MAX 64
+#define STATEMENT_FRONT_MAX 64
 
 static size_t statement_start(struct view text)
 {
 	size_t at = 0;
 	for (int comments = 0; comments < 2; comments++) {
-		while (at < FRONT_MAX &&
+		while (at < STATEMENT_FRONT_MAX &&
 		       (is_blank(pii_byte(text, at)) || pii_byte(text, at) == '('))
 			at++;
 		if (!PII_WORD_AT(text, at, "/*"))
 			break;
-		size_t left = text.len - at < FRONT_MAX ? text.len - at : FRONT_MAX;
+		size_t left =
+			text.len - at < STATEMENT_FRONT_MAX ? text.len - at : STATEMENT_FRONT_MAX;
 		const uint8_t *end = memmem(text.at + at, left, "*/", 2);
 		at = end ? (size_t)(end - text.at) + 2 : at;
 	}
