@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "config/blame.h"
 #include "config/load.h"
 #include "config/suggest.h"
 #include "config/value.h"
@@ -20,6 +21,7 @@ struct section {
 };
 
 static bool bind_section(const struct section *s);
+static bool bind_rows(const struct section *s, bool there);
 
 static const struct config_row *find_row(const struct config_table *table, const char *key)
 {
@@ -46,16 +48,6 @@ static bool is_known(const struct config_table *table, const char *key)
 	return find_row(table, key) || (table->optional && strcmp(key, "enabled") == 0);
 }
 
-static void suggest_key(const struct section *s, const struct node *entry, struct suggest *suggest)
-{
-	*suggest = (struct suggest){ .name = entry->brought_key ? NULL : entry->key };
-	for (const struct config_row *row = s->table->rows; row->key; row++)
-		if (!is_alias(row))
-			suggest_try(suggest, row->key);
-	if (s->table->optional)
-		suggest_try(suggest, "enabled");
-}
-
 enum { KEYS_TEXT = 220 };
 
 /* What else could stand here, as far as it fits. */
@@ -80,12 +72,12 @@ static bool refuse_key(const struct section *s, const struct node *entry)
 	char path[PATH_TEXT], meant[SUGGEST_TEXT], keys[KEYS_TEXT] = "";
 	struct suggest suggest;
 	struct error why;
-	suggest_key(s, entry, &suggest);
+	blame_suggest(s->table, entry, &suggest);
 	if (!suggest.best)
 		list_keys(s->table, keys);
 	node_error(entry, "", &why, "'%s' has invalid keys: %.100s%s%s", path_text(s->path, path),
 		   node_shown_key(entry), suggest_text(&suggest, meant), keys);
-	return problems_add(s->problems, &why);
+	return problems_add_at(s->problems, entry, &why);
 }
 
 static bool check_keys(const struct section *s)
@@ -120,11 +112,10 @@ static bool read_enabled(const struct section *s, bool *enabled)
 	if (!node || node->kind == NODE_NULL)
 		return true;
 	struct path path = { s->path, "enabled", 0 };
-	struct error why;
-	struct value_spot spot = { &row, node, &path, &why };
+	struct value_spot spot = { &row, node, &path, s->problems };
 	bool said;
-	if (!value_bind(&spot, &said))
-		return problems_add(s->problems, &why);
+	if (problems_has(s->problems, node) || !value_bind(&spot, &said))
+		return false;
 	*enabled = *enabled && said;
 	return true;
 }
@@ -156,16 +147,13 @@ static bool bind_nested(const struct section *outer, const struct config_row *ro
 static bool check_items(const struct section *s, const struct config_row *row,
 			const struct node *entry, const struct path *path)
 {
-	struct error why;
-	struct value_spot spot = { row, entry, path, &why };
+	struct value_spot spot = { row, entry, path, s->problems };
 	if (entry->kind == (row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP))
 		return true;
 	if (row->type == CONFIG_MAP)
-		value_wrong_type(&spot, "map[string]interface {}");
-	else
-		value_error(&spot, "source data must be an array or slice, got %s; write a list",
-			    entry->kind == NODE_MAP ? "map" : "scalar");
-	return problems_add(s->problems, &why);
+		return value_wrong_type(&spot, "map[string]interface {}");
+	return value_error(&spot, "source data must be an array or slice, got %s; write a list",
+			   entry->kind == NODE_MAP ? "map" : "scalar");
 }
 
 /* A list of structs, or a map of name -> struct. */
@@ -204,15 +192,46 @@ static bool bind_row(const struct section *s, const struct config_row *row,
 		return bind_nested(s, row, entry, &path);
 	if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
 		return !entry || bind_items(s, row, entry, &path);
-	struct error why;
-	struct value_spot spot = { row, entry, &path, &why };
-	return !entry || value_bind(&spot, (char *)s->config + row->offset) ||
-	       problems_add(s->problems, &why);
+	struct value_spot spot = { row, entry, &path, s->problems };
+	return !entry || value_bind(&spot, (char *)s->config + row->offset);
 }
 
-/* Defaults go through the parser that the user's text goes through. */
-static bool bind_default(const struct section *s, const struct config_row *row)
+static void release_items(const struct config_row *row, struct config_items *items)
 {
+	for (size_t i = 0; i < items->count; i++) {
+		config_release(row->table, (char *)items->at + i * row->table->size);
+		if (items->names)
+			memory_free(items->names[i]);
+	}
+	memory_free(items->at);
+	memory_free(items->names);
+	*items = (struct config_items){ 0 };
+}
+
+static void release_row(const struct config_row *row, void *member)
+{
+	if (row->type == CONFIG_TABLE)
+		config_release(row->table, member);
+	else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
+		release_items(row, member);
+	else
+		value_release(row->type, member);
+}
+
+void config_release(const struct config_table *table, void *config)
+{
+	for (const struct config_row *row = table->rows; row->key; row++)
+		if (!is_alias(row))
+			release_row(row, (char *)config + row->offset);
+}
+
+/* Defaults go through the parser that the user's text goes through. A value with an error may be
+ * there already, in part. */
+static void bind_default(const struct section *s, const struct config_row *row)
+{
+	release_row(row, (char *)s->config + row->offset);
+	if (!row->def)
+		return;
 	assert(row->type != CONFIG_NODE);
 	struct problems problems = { 0 };
 	struct section own = *s;
@@ -225,7 +244,6 @@ static bool bind_default(const struct section *s, const struct config_row *row)
 	assert(ok);
 	problems_fini(&problems);
 	node_unref(&node);
-	return ok;
 }
 
 static bool is_empty(const struct config_row *row, const void *member)
@@ -238,21 +256,6 @@ static bool is_empty(const struct config_row *row, const void *member)
 	return !text || !*text;
 }
 
-/* Did the operator set it by a name with a mistake, which has been reported? */
-static bool is_misspelt(const struct section *s, const struct config_row *row)
-{
-	struct suggest suggest;
-	bool found = false;
-	for (size_t i = 0; s->node && i < s->node->count && !found; i++) {
-		const struct node *entry = s->node->children[i];
-		if (s->node->kind != NODE_MAP || is_known(s->table, entry->key))
-			continue;
-		suggest_key(s, entry, &suggest);
-		found = suggest.best && !strcmp(suggest.best, row->key);
-	}
-	return found;
-}
-
 static bool check_required(const struct section *s, const struct config_row *row)
 {
 	char path[PATH_TEXT];
@@ -261,11 +264,11 @@ static bool check_required(const struct section *s, const struct config_row *row
 	const struct node *entry = value_find_entry(s->table, s->node, row, &twice);
 	bool given = entry && (entry->kind != NODE_NULL || entry->verbatim);
 	if (!row->required || (given && !is_empty(row, (char *)s->config + row->offset)) ||
-	    is_misspelt(s, row))
+	    blame_misspelt(s->table, s->node, row->key) || s->problems->incomplete)
 		return true;
 	node_error(entry ? entry : s->node, path_text(s->path, path), &why,
 		   "requires a non-empty \"%s\"", row->key);
-	return problems_add(s->problems, &why);
+	return problems_add_at(s->problems, entry, &why);
 }
 
 /*
@@ -280,13 +283,17 @@ static bool bind_entry(const struct section *s, const struct config_row *row)
 	if (twice) {
 		node_error(entry, "", &why, "\"%s\" and its old name \"%s\" are both set", row->key,
 			   twice);
-		return problems_add(s->problems, &why);
+		problems_add_at(s->problems, entry, &why);
 	}
 	if (row->type == CONFIG_TABLE)
 		return bind_row(s, row, entry);
-	if (entry && entry->kind == NODE_NULL && !entry->verbatim)
+	bool readable = !problems_has(s->problems, entry);
+	if (readable && entry && entry->kind == NODE_NULL && !entry->verbatim)
 		entry = NULL;
-	return !entry && row->def ? bind_default(s, row) : bind_row(s, row, entry);
+	bool ok = readable && bind_row(s, row, entry);
+	if (!entry || problems_has(s->problems, entry))
+		bind_default(s, row);
+	return ok;
 }
 
 /* Of two rows with one key, the second could never be set: a table that embeds the rows of another
@@ -310,34 +317,36 @@ static bool bind_rows(const struct section *s, bool there)
 
 static bool check_section(const struct section *s)
 {
-	struct error why, placed;
 	char path[PATH_TEXT];
-	error_clear(&why);
-	if (!s->table->check || s->table->check(s->config, &why))
-		return true;
-	config_blame(s->table, s->node, path_text(s->path, path), &why, &placed);
-	return problems_add(s->problems, &placed);
+	struct faults faults = { s->table, s->node, path_text(s->path, path), s->problems };
+	size_t before = s->problems->count;
+	if (s->table->check)
+		s->table->check(s->config, &faults);
+	return s->problems->count == before;
 }
 
-static bool refuse_type(const struct section *s)
+static bool bind_unknown(const struct section *s)
 {
-	struct error why;
-	struct value_spot spot = { NULL, s->node, s->path, &why };
-	value_wrong_type(&spot, "map[string]interface {}");
-	return problems_add(s->problems, &why);
+	struct section unknown = *s;
+	unknown.node = NULL;
+	bind_rows(&unknown, false);
+	return false;
 }
 
 static bool bind_section(const struct section *s)
 {
 	bool null = !s->node || s->node->kind == NODE_NULL;
 	bool *enabled = s->table->optional ? &((struct optional *)s->config)->enabled : NULL;
+	struct value_spot whole = { NULL, s->node, s->path, s->problems };
+	if (problems_has(s->problems, s->node))
+		return bind_unknown(s);
 	if (!null && s->node->kind != NODE_MAP)
-		return refuse_type(s);
+		return value_wrong_type(&whole, "map[string]interface {}") || bind_unknown(s);
 	bool ok = null || check_keys(s);
 	ok &= !enabled || read_enabled(s, enabled);
 	bool there = !enabled || *enabled;
 	ok &= bind_rows(s, there);
-	return ok && (!there || check_section(s));
+	return (!there || check_section(s)) && ok;
 }
 
 bool config_bind_all(const struct config_table *table, const struct node *node, const char *path,
@@ -354,9 +363,7 @@ bool config_bind(const struct config_table *table, const struct node *node, cons
 {
 	struct problems problems = { 0 };
 	config_bind_all(table, node, path, config, &problems);
-	bool ok = problems_none(&problems, err);
-	problems_fini(&problems);
-	return ok;
+	return problems_end(&problems, err);
 }
 
 bool config_lists(const struct strings *list, const char *text)
@@ -365,33 +372,6 @@ bool config_lists(const struct strings *list, const char *text)
 		if (!strcmp(list->at[i], text))
 			return true;
 	return false;
-}
-
-static void release_items(const struct config_row *row, struct config_items *items)
-{
-	for (size_t i = 0; i < items->count; i++) {
-		config_release(row->table, (char *)items->at + i * row->table->size);
-		if (items->names)
-			memory_free(items->names[i]);
-	}
-	memory_free(items->at);
-	memory_free(items->names);
-	*items = (struct config_items){ 0 };
-}
-
-void config_release(const struct config_table *table, void *config)
-{
-	for (const struct config_row *row = table->rows; row->key; row++) {
-		void *member = (char *)config + row->offset;
-		if (is_alias(row))
-			continue;
-		if (row->type == CONFIG_TABLE)
-			config_release(row->table, member);
-		else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
-			release_items(row, member);
-		else
-			value_release(row->type, member);
-	}
 }
 
 struct inert_walk {

@@ -4,16 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/table.h"
+#include "config/blame.h"
+#include "config/suggest.h"
 #include "config/value.h"
-
-/* On the way from a section to the key that an error is about. */
-struct blame {
-	const struct config_table *table; /* of the keys below; NULL: they are those of the tree */
-	const struct node *node;          /* the deepest value that is set; NULL: none is */
-	bool lost;                        /* what is below it is not set */
-	char path[PATH_TEXT];
-};
 
 static void add_path(struct blame *b, const char *separator, const char *text)
 {
@@ -35,6 +28,39 @@ static const struct config_row *find_row(const struct config_table *table, const
 	return row->key && !row->alias_of ? row : NULL;
 }
 
+static bool is_known(const struct config_table *table, const char *key)
+{
+	const struct config_row *row = table->rows;
+	while (row->key && strcmp(row->key, key) != 0)
+		row++;
+	return row->key || (table->optional && !strcmp(key, "enabled"));
+}
+
+void blame_suggest(const struct config_table *table, const struct node *entry,
+		   struct suggest *suggest)
+{
+	*suggest = (struct suggest){ .name = entry->brought_key ? NULL : entry->key };
+	for (const struct config_row *row = table->rows; row->key; row++)
+		if (!row->alias_of)
+			suggest_try(suggest, row->key);
+	if (table->optional)
+		suggest_try(suggest, "enabled");
+}
+
+bool blame_misspelt(const struct config_table *table, const struct node *node, const char *key)
+{
+	struct suggest suggest;
+	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->count; i++) {
+		const struct node *entry = node->children[i];
+		if (is_known(table, entry->key))
+			continue;
+		blame_suggest(table, entry, &suggest);
+		if (suggest.best && !strcmp(suggest.best, key))
+			return true;
+	}
+	return false;
+}
+
 /* The key of a row; where there is no table, or its keys are free, one of the tree. */
 static bool step_key(struct blame *b, const char *key)
 {
@@ -45,6 +71,8 @@ static bool step_key(struct blame *b, const char *key)
 		return false;
 	if (row)
 		entry = value_find_entry(b->table, here, row, &twice);
+	if (row && !entry)
+		b->misspelt = b->misspelt || blame_misspelt(b->table, here, key);
 	add_path(b, "::", entry ? node_shown_key(entry) : key);
 	move_to(b, entry);
 	b->table = row ? row->table : NULL;
@@ -109,20 +137,34 @@ static const char *read_keys(struct blame *b, const char *at)
 	return at;
 }
 
-/* Goes down by the keys that the text begins with. Keys before a colon are part of the path, and
- * what is returned follows them; a key that is the subject of the sentence stays in it. */
-static const char *descend(struct blame *b, const char *text)
+struct blame blame_begin(const struct config_table *table, const struct node *node,
+			 const char *path)
+{
+	struct blame b = { .table = table, .node = node, .lost = !node };
+	snprintf(b.path, sizeof b.path, "%s", path);
+	return b;
+}
+
+/* A key that is the subject of the sentence stays in it, and out of the path. */
+static void end_at(struct blame *b, const struct blame *subject)
+{
+	struct blame end = *subject;
+	memcpy(end.path, b->path, sizeof end.path);
+	*b = end;
+}
+
+/* Keys before a colon are part of the path, and what is returned follows them. */
+const char *blame_descend(struct blame *b, const char *text)
 {
 	for (;;) {
 		struct blame next = *b;
 		const char *after = read_keys(&next, text);
 		if (!after || (*after != ' ' && *after != ':'))
 			return text;
-		if (*after == ' ') {
-			b->node = next.node;
-			return text;
-		}
-		if (after[1] != ' ')
+		next.keyed = true;
+		if (*after == ' ')
+			end_at(b, &next);
+		if (*after == ' ' || after[1] != ' ')
 			return text;
 		*b = next;
 		text = after + 2;
@@ -132,8 +174,7 @@ static const char *descend(struct blame *b, const char *text)
 bool config_blame(const struct config_table *table, const struct node *node, const char *path,
 		  const struct error *why, struct error *err)
 {
-	struct blame b = { .table = table, .node = node, .lost = !node };
-	snprintf(b.path, sizeof b.path, "%s", path);
-	const char *text = descend(&b, why->text);
+	struct blame b = blame_begin(table, node, path);
+	const char *text = blame_descend(&b, why->text);
 	return node_error(b.node, b.path, err, "%s", text);
 }

@@ -12,7 +12,8 @@ enum { STEPS_MAX = 1000, BYTES_MAX = 4 * SOURCE_MAX, NODES_MAX = 100 * 1000, DEP
 struct expansion {
 	struct source_reader *reader;
 	size_t bytes, nodes; /* made so far */
-	struct error *err;
+	bool over;           /* a limit is exceeded: nothing more is expanded */
+	struct problems *problems;
 };
 
 struct visit { /* one value on the way down */
@@ -22,11 +23,19 @@ struct visit { /* one value on the way down */
 	bool brought; /* the text has been changed by an expansion */
 };
 
-static bool fail(struct expansion *e, const struct node *at, const struct visit *v,
-		 const char *text)
+static bool fail(struct expansion *e, struct node *at, const struct visit *v, const char *text)
 {
 	char path[PATH_TEXT];
-	return node_error(at, path_text(&v->path, path), e->err, "%s", text);
+	struct error why;
+	node_error(at, path_text(&v->path, path), &why, "%s", text);
+	at->broken = true;
+	return problems_add(e->problems, &why);
+}
+
+static bool exceed(struct expansion *e, struct node *at, const struct visit *v, const char *text)
+{
+	e->over = true;
+	return fail(e, at, v, text);
 }
 
 /*
@@ -81,7 +90,7 @@ static bool is_text(const struct bytes *b)
 }
 
 /* The content that the reference refers to, NULL on error. */
-static char *read_reference(struct expansion *e, const struct node *at, const struct visit *v,
+static char *read_reference(struct expansion *e, struct node *at, const struct visit *v,
 			    const char *reference, size_t len, bool *unset)
 {
 	struct error why = { 0 };
@@ -107,12 +116,12 @@ static char *read_reference(struct expansion *e, const struct node *at, const st
 	return copy;
 }
 
-static bool take_step(struct expansion *e, const struct node *at, struct visit *v)
+static bool take_step(struct expansion *e, struct node *at, struct visit *v)
 {
 	if (++v->steps > STEPS_MAX)
-		return fail(e, at, v, "too many recursive expansions");
+		return exceed(e, at, v, "too many recursive expansions");
 	if (e->bytes > BYTES_MAX)
-		return fail(e, at, v, "expands to more than 64 MiB");
+		return exceed(e, at, v, "expands to more than 64 MiB");
 	return true;
 }
 
@@ -134,8 +143,8 @@ static char *replace_all(const char *text, const char *reference, size_t len,
 }
 
 /* Replaces the first reference of *text where it stands. */
-static bool embed(struct expansion *e, const struct node *at, struct visit *v, char **text,
-		  size_t begin, size_t len)
+static bool embed(struct expansion *e, struct node *at, struct visit *v, char **text, size_t begin,
+		  size_t len)
 {
 	bool unset = false;
 	char *replacement = read_reference(e, at, v, *text + begin, len, &unset);
@@ -197,11 +206,11 @@ static bool substitute(struct expansion *e, struct node *node, struct visit *v)
 	value->key = NULL;
 	node_unref(&value);
 	if (e->nodes > NODES_MAX)
-		return fail(e, node, v, "expands to more than 100000 values");
+		return exceed(e, node, v, "expands to more than 100000 values");
 	return true;
 }
 
-static bool expand_text(struct expansion *e, const struct node *at, struct visit *v, char **text)
+static bool expand_text(struct expansion *e, struct node *at, struct visit *v, char **text)
 {
 	size_t begin, len;
 	while (find_reference(*text, &begin, &len))
@@ -301,27 +310,39 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-static bool expand(struct expansion *e, struct node *node, struct visit *v)
+static void expand_children(struct expansion *e, struct node *node, struct visit *v);
+
+static void expand(struct expansion *e, struct node *node, struct visit *v)
 {
-	if (v->depth > DEPTH_MAX)
-		return fail(e, node, v, "nested deeper than 100 levels");
-	if (node->kind == NODE_SCALAR && !expand_scalar(e, node, v))
-		return false;
+	size_t begin, len;
+	if (v->depth > DEPTH_MAX) {
+		fail(e, node, v, "nested deeper than 100 levels");
+		return;
+	}
+	if (node->kind == NODE_SCALAR && e->over)
+		node->broken |= find_reference(node->text, &begin, &len);
+	else if (node->kind == NODE_SCALAR)
+		expand_scalar(e, node, v);
+	if (node->broken)
+		return;
 	unescape(node->text);
 	unescape(node->verbatim);
+	expand_children(e, node, v);
+}
+
+static void expand_children(struct expansion *e, struct node *node, struct visit *v)
+{
 	for (size_t i = 0; i < node->count; i++) {
 		struct node *child = node->children[i];
 		struct visit below = { path_step(&v->path, child, i), v->depth + 1, v->steps,
 				       false };
-		if (!expand(e, child, &below))
-			return false;
+		expand(e, child, &below);
 	}
-	return true;
 }
 
-bool config_expand(struct node *root, struct source_reader *reader, struct error *err)
+void config_expand(struct node *root, struct source_reader *reader, struct problems *problems)
 {
-	struct expansion e = { .reader = reader, .err = err };
+	struct expansion e = { .reader = reader, .problems = problems };
 	struct visit top = { { NULL, "", 0 }, 0, 0, false };
-	return expand(&e, root, &top);
+	expand(&e, root, &top);
 }

@@ -2,14 +2,16 @@
 #ifndef CONFIG_EXPAND_H
 #define CONFIG_EXPAND_H
 
+#include "config/problems.h"
 #include "config/source.h"
 
 /*
  * Replaces ${env:X}, ${X}, ${X:-default}, ${file:...} and ${yaml:...} in all values of the tree,
  * and then $$ by $. A reference that is the whole value becomes the YAML value of its content (a
  * number, a map, ...) and keeps the content in `verbatim`. Inside a longer string, it is replaced
- * as a string. Innermost references come first; at most 1000 levels and 64 MiB in total.
+ * as a string. Innermost references come first; at most 1000 levels and 64 MiB in total. A value
+ * that cannot be expanded is broken.
  */
-bool config_expand(struct node *root, struct source_reader *reader, struct error *err);
+void config_expand(struct node *root, struct source_reader *reader, struct problems *problems);
 
 #endif

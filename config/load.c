@@ -45,8 +45,9 @@ static void absorb(struct node *into, struct node *map)
  * "a::b: c" at the root of a source is a: {b: c}. Takes child and returns what stands for it, NULL
  * if that is too deep.
  */
-static struct node *unflatten(struct node *child, struct error *err)
+static struct node *unflatten(struct node *child, struct problems *problems)
 {
+	struct error why;
 	for (int parts = 0;; parts++) {
 		char *cut = NULL;
 		for (char *at = strstr(child->key, "::"); at; at = strstr(at + 2, "::"))
@@ -54,7 +55,9 @@ static struct node *unflatten(struct node *child, struct error *err)
 		if (!cut)
 			return child;
 		if (parts == KEY_PARTS_MAX) {
-			node_error(child, "", err, "the key has more than %d parts", KEY_PARTS_MAX);
+			node_error(child, "", &why, "the key has more than %d parts",
+				   KEY_PARTS_MAX);
+			problems_add(problems, &why);
 			node_unref(&child);
 			return NULL;
 		}
@@ -66,27 +69,26 @@ static struct node *unflatten(struct node *child, struct error *err)
 	}
 }
 
-/* Merges one source's YAML into the root. Takes tree, which may be NULL. */
-static bool merge_tree(struct node *root, struct node *tree, struct error *err)
+/* Merges the YAML of one source into the root. Takes tree, which may be NULL: it has been reported
+ * that it could not be read. */
+static void merge_tree(struct node *root, struct node *tree, struct problems *problems)
 {
-	if (!tree)
-		return false;
-	bool ok = tree->kind == NODE_MAP || tree->kind == NODE_NULL ||
-		  node_error(tree, "", err, "retrieved value (type=%s) cannot be used as a Conf",
-			     tree->kind == NODE_LIST ? "[]interface {}" : "string");
-	for (size_t i = 0; i < tree->count; i++) {
-		struct node *child = ok && tree->kind == NODE_MAP
-					     ? unflatten(tree->children[i], err)
-					     : tree->children[i];
-		if (ok && child)
-			merge_child(root, child);
-		else
-			node_unref(&child);
-		ok = ok && child;
+	struct error why;
+	bool map = tree && tree->kind == NODE_MAP;
+	if (tree && !map && tree->kind != NODE_NULL) {
+		node_error(tree, "", &why, "retrieved value (type=%s) cannot be used as a Conf",
+			   tree->kind == NODE_LIST ? "[]interface {}" : "string");
+		problems_add(problems, &why);
 	}
-	tree->count = 0;
+	problems->incomplete |= !map && !(tree && tree->kind == NODE_NULL && !tree->broken);
+	for (size_t i = 0; map && i < tree->count; i++) {
+		struct node *child = unflatten(tree->children[i], problems);
+		if (child)
+			merge_child(root, child);
+	}
+	if (map)
+		tree->count = 0;
 	node_unref(&tree);
-	return ok;
 }
 
 /* The name of the source in errors: never the content of an inline one. */
@@ -100,22 +102,26 @@ static char *source_name(const char *uri)
 	return mark ? memory_text_of(uri, (size_t)(mark - uri)) : memory_text(uri);
 }
 
-static bool load_location(struct node *root, struct source_reader *reader, const char *location,
-			  struct error *err)
+static void load_location(struct node *root, struct source_reader *reader, const char *location,
+			  struct problems *problems)
 {
 	bool unset = false;
 	struct bytes text;
+	struct error why;
+	struct node *tree = NULL;
 	bytes_init(&text, SOURCE_MAX);
 	char *uri = source_scheme(location) ? memory_text(location)
 					    : memory_format("file:%s", location);
 	char *given = source_name(uri), *name = quote_place(given);
 	memory_free(given);
-	bool ok = source_read(reader, uri, NULL, &text, &unset, err) &&
-		  merge_tree(root, config_parse(name, (const char *)text.at, text.len, err), err);
+	if (source_read(reader, uri, NULL, &text, &unset, &why))
+		tree = config_parse_all(name, true, (const char *)text.at, text.len, problems);
+	else
+		problems_add(problems, &why);
+	merge_tree(root, tree, problems);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);
-	return ok;
 }
 
 static void trim(const char **at, size_t *len)
@@ -127,27 +133,35 @@ static void trim(const char **at, size_t *len)
 }
 
 /* An error in one --set names it by its key; its value may be secret. */
-static bool merge_set(struct node *root, const char *key, size_t key_len, struct bytes *text,
-		      struct error *err)
+static void merge_set(struct node *root, const char *key, size_t key_len, struct bytes *text,
+		      struct problems *problems)
 {
 	char *given = memory_format("--set %.*s", (int)key_len, key), *name = quote_place(given);
-	bool ok =
-		merge_tree(root, config_parse_inline(name, (const char *)text->at, text->len, err),
-			   err);
+	merge_tree(root, config_parse_all(name, false, (const char *)text->at, text->len, problems),
+		   problems);
 	memory_free(given);
 	memory_free(name);
-	return ok;
+}
+
+static void refuse_set(struct problems *problems, const struct error *why)
+{
+	problems_add(problems, why);
+	problems->incomplete = true;
 }
 
 /* "a.b=c" is the source `a::b: c`. */
-static bool load_set(struct node *root, const char *set, size_t index, struct error *err)
+static void load_set(struct node *root, const char *set, size_t index, struct problems *problems)
 {
 	const char *equal = strchr(set, '=');
 	char which[ORDINAL_TEXT];
-	if (!equal)
-		return error_set(err, ERROR_CONFIG,
-				 "the %s --set: missing equals sign; write --set KEY=VALUE",
-				 ordinal_text(index, which));
+	struct error why;
+	if (!equal) {
+		error_set(&why, ERROR_CONFIG,
+			  "the %s --set: missing equals sign; write --set KEY=VALUE",
+			  ordinal_text(index, which));
+		refuse_set(problems, &why);
+		return;
+	}
 	const char *key = set, *value = equal + 1;
 	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
 	trim(&key, &key_len);
@@ -158,28 +172,36 @@ static bool load_set(struct node *root, const char *set, size_t index, struct er
 	for (size_t i = 0; ok && i < key_len; i++)
 		ok = bytes_add(&text, key[i] == '.' ? "::" : &key[i], key[i] == '.' ? 2 : 1);
 	ok = ok && bytes_add_text(&text, ": ") && bytes_add(&text, value, value_len);
-	ok = ok ? merge_set(root, key, key_len, &text, err)
-		: error_set(err, ERROR_CONFIG, "--set: larger than 16 MiB");
+	error_set(&why, ERROR_CONFIG, "--set: larger than 16 MiB");
+	if (ok)
+		merge_set(root, key, key_len, &text, problems);
+	else
+		refuse_set(problems, &why);
 	bytes_fini(&text);
-	return ok;
+}
+
+struct node *config_load_all(const struct config_sources *sources, struct problems *problems)
+{
+	struct source_reader reader = { .sources = sources };
+	struct node *root = node_new(NODE_MAP, NULL);
+	for (size_t i = 0; i < sources->location_count; i++)
+		load_location(root, &reader, sources->locations[i], problems);
+	for (size_t i = 0; i < sources->set_count; i++)
+		load_set(root, sources->sets[i], i, problems);
+	config_expand(root, &reader, problems);
+	source_reader_fini(&reader);
+	return root;
 }
 
 struct node *config_load(const struct config_sources *sources, struct error *err)
 {
+	struct problems problems = { 0 };
 	if (!sources->location_count && !sources->set_count) {
 		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
 		return NULL;
 	}
-	struct source_reader reader = { .sources = sources };
-	struct node *root = node_new(NODE_MAP, NULL);
-	bool ok = true;
-	for (size_t i = 0; ok && i < sources->location_count; i++)
-		ok = load_location(root, &reader, sources->locations[i], err);
-	for (size_t i = 0; ok && i < sources->set_count; i++)
-		ok = load_set(root, sources->sets[i], i, err);
-	ok = ok && config_expand(root, &reader, err);
-	source_reader_fini(&reader);
-	if (!ok)
+	struct node *root = config_load_all(sources, &problems);
+	if (!problems_end(&problems, err))
 		node_unref(&root);
 	return root;
 }

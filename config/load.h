@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "config/node.h"
+#include "config/problems.h"
 
 /*
  * Sources -> one tree, as the Collector's confmap does it: every --config location (file:, env:,
@@ -26,11 +27,15 @@ struct config_sources {
 };
 
 struct node *config_load(const struct config_sources *sources, struct error *err);
+/* The same with all errors, and with what could be read in spite of them: a value with an error is
+ * there, but broken. */
+struct node *config_load_all(const struct config_sources *sources, struct problems *problems);
 
 /* Parses one YAML document; for tests and ${yaml:}. No merging, no expansion. */
 struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err);
-/* The same of a text that is no file: places have no lines. */
-struct node *config_parse_inline(const char *source, const char *yaml, size_t len,
-				 struct error *err);
+/* The same with all errors. NULL only if the rest could not be read either. lines: the text is a
+ * file; else places have no lines. */
+struct node *config_parse_all(const char *source, bool lines, const char *yaml, size_t len,
+			      struct problems *problems);
 
 #endif

@@ -78,6 +78,7 @@ struct node *node_copy(const struct node *node)
 	copy->quoted = node->quoted;
 	copy->reference = source_ref(node->reference);
 	copy->brought_key = node->brought_key;
+	copy->broken = node->broken;
 	for (size_t i = 0; i < node->count; i++)
 		node_add(copy, node_copy(node->children[i]));
 	return copy;

@@ -28,6 +28,7 @@ struct node {
 	 * value is as written in the source. */
 	const char *reference;
 	bool brought_key; /* the key came from ${...} too, with its map */
+	bool broken;      /* could not be read, which has been reported: the value is not known */
 	struct node **children;
 	size_t count;
 };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/faults.h"
 #include "config/node.h"
 #include "config/problems.h"
 
@@ -142,10 +143,10 @@ struct config_row {
 struct config_table {
 	size_t size;
 	const struct config_row *rows; /* key == NULL ends */
-	/* Cross-field rules, asked only if each key has a valid value. The text begins with the key
-	 * at fault (config_blame) and never repeats a value, which ${...} may have brought. May be
-	 * NULL. */
-	bool (*check)(const void *config, struct error *err);
+	/* Rules beyond type and range (config/faults.h). Asked for each section that is there. A
+	 * string without a default, also a required one, may be NULL; an entry of a list that
+	 * could not be bound is empty. May be NULL. */
+	void (*check)(const void *config, struct faults *faults);
 	/* Set when the struct starts with struct optional. */
 	bool optional;
 };
@@ -187,7 +188,7 @@ bool config_bind(const struct config_table *table, const struct node *node, cons
 		 void *config, struct error *err);
 void config_release(const struct config_table *table, void *config);
 
-/* The same with all errors, one for each key that has one. */
+/* The same with all errors, one for each key and each entry of a list that has one. */
 bool config_bind_all(const struct config_table *table, const struct node *node, const char *path,
 		     void *config, struct problems *problems);
 
@@ -204,8 +205,9 @@ bool config_blame(const struct config_table *table, const struct node *node, con
 struct config_spot {
 	const struct config_table *table;
 	const struct config_row *row;
-	const void *config;      /* the struct of the section */
-	const void *member;      /* the row's in it */
+	const void *config;         /* the struct of the section */
+	const void *member;         /* the row's in it */
+	const struct node *section; /* NULL: it is not in the file */
 	const struct node *node; /* the entry in the file, or the closest around it; may be NULL */
 	const char *path;        /* of the row */
 };

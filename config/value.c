@@ -15,11 +15,13 @@
 bool value_error(const struct value_spot *spot, const char *format, ...)
 {
 	char path[PATH_TEXT], text[300];
+	struct error why;
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	return node_error(spot->node, "", spot->err, "'%s' %s", path_text(spot->path, path), text);
+	node_error(spot->node, "", &why, "'%s' %s", path_text(spot->path, path), text);
+	return problems_add_at(spot->problems, spot->node, &why);
 }
 
 enum { HINT_TEXT = 100 };
@@ -228,6 +230,17 @@ static void split(struct strings *list, const char *text)
 	}
 }
 
+/* NULL: it has an error. */
+static const char *read_item(const struct value_spot *item)
+{
+	const char *text = string_of(item->node);
+	if (problems_has(item->problems, item->node))
+		return NULL;
+	if (!text)
+		value_wrong_type(item, "string");
+	return text;
+}
+
 static bool bind_strings(const struct value_spot *spot, void *member)
 {
 	struct strings *list = member;
@@ -241,15 +254,15 @@ static bool bind_strings(const struct value_spot *spot, void *member)
 		split(list, text);
 		return true;
 	}
+	bool ok = true;
 	for (size_t i = 0; i < node->count; i++) {
 		struct path path = path_step(spot->path, node->children[i], i);
-		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
-		const char *text = string_of(item.node);
-		if (!text)
-			return value_wrong_type(&item, "string");
-		push(list, memory_text(text));
+		struct value_spot item = { spot->row, node->children[i], &path, spot->problems };
+		const char *text = read_item(&item);
+		ok &= text != NULL;
+		push(list, memory_text(text ? text : ""));
 	}
-	return true;
+	return ok;
 }
 
 static bool bind_secrets(const struct value_spot *spot, void *member)
@@ -267,10 +280,9 @@ static void add_pair(struct pairs *pairs, const char *name, const char *value)
 static bool bind_pair(const struct value_spot *spot, const char *name, struct pairs *pairs)
 {
 	const char *value = spot->node->kind == NODE_NULL ? "" : string_of(spot->node);
-	if (!value)
-		return value_wrong_type(spot, "configopaque.String");
-	add_pair(pairs, name, value);
-	return true;
+	bool readable = !problems_has(spot->problems, spot->node);
+	add_pair(pairs, name, readable && value ? value : "");
+	return readable && (value || value_wrong_type(spot, "configopaque.String"));
 }
 
 /* {name: n, value: v} of a list. */
@@ -289,38 +301,56 @@ static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
 			return value_error(item, "has invalid keys: %.100s", node_shown_key(entry));
 	}
 	const char *text = name ? string_of(name) : NULL;
+	if (problems_has(item->problems, name))
+		return false;
 	if (!text || !value)
 		return value_error(item, "must have a name and a value");
 	struct path path = { item->path, "value", 0 };
-	return bind_pair(&(struct value_spot){ item->row, value, &path, item->err }, text, pairs);
+	return bind_pair(&(struct value_spot){ item->row, value, &path, item->problems }, text,
+			 pairs);
+}
+
+/* An entry with an error has no name. */
+static bool is_listed_before(const struct pairs *pairs, size_t i)
+{
+	size_t k = 0;
+	while (k < i && strcmp(pairs->at[i].name, pairs->at[k].name) != 0)
+		k++;
+	return k < i && *pairs->at[i].name;
 }
 
 static bool check_pair_names(const struct value_spot *spot, const struct pairs *pairs)
 {
-	for (size_t i = 1; i < pairs->count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (strcmp(pairs->at[i].name, pairs->at[k].name) == 0)
-				return value_error(spot,
-						   "duplicate keys in map-style list: [%.100s]",
-						   node_shown(node_get(spot->node->children[i],
-								       "name")));
-	return true;
+	bool ok = true;
+	for (size_t i = 1; i < pairs->count; i++) {
+		const struct node *item = spot->node->children[i];
+		struct value_spot at = { spot->row, item, spot->path, spot->problems };
+		if (is_listed_before(pairs, i))
+			ok = value_error(&at, "duplicate keys in map-style list: [%.100s]",
+					 node_shown(node_get(item, "name")));
+	}
+	return ok;
 }
 
 static bool bind_pairs(const struct value_spot *spot, void *member)
 {
 	const struct node *node = spot->node;
+	struct pairs *pairs = member;
 	if (node->kind != NODE_MAP && node->kind != NODE_LIST && !is_unset(spot))
 		return value_wrong_type(spot, "map[string]interface {}");
+	bool ok = true;
 	for (size_t i = 0; i < node->count; i++) {
 		struct path path = path_step(spot->path, node->children[i], i);
-		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
-		bool ok = node->kind == NODE_LIST ? bind_listed_pair(&item, member)
-						  : bind_pair(&item, item.node->key, member);
-		if (!ok)
-			return false;
+		struct value_spot item = { spot->row, node->children[i], &path, spot->problems };
+		if (problems_has(spot->problems, item.node))
+			ok = false;
+		else
+			ok &= node->kind == NODE_LIST ? bind_listed_pair(&item, pairs)
+						      : bind_pair(&item, item.node->key, pairs);
+		if (pairs->count == i)
+			add_pair(pairs, "", "");
 	}
-	return node->kind != NODE_LIST || check_pair_names(spot, member);
+	return (node->kind != NODE_LIST || check_pair_names(spot, pairs)) && ok;
 }
 
 static void list_choices(const struct config_row *row, char *out, size_t size)

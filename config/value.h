@@ -9,20 +9,21 @@ struct value_spot {
 	const struct config_row *row;
 	const struct node *node; /* never NULL */
 	const struct path *path;
-	struct error *err;
+	struct problems *problems;
 };
 
 /* The entry for a row, under its own name or an alias; *twice when under both. */
 const struct node *value_find_entry(const struct config_table *table, const struct node *node,
 				    const struct config_row *row, const char **twice);
 
-/* Errors worded like the Collector's, with file, line, column and the path in quotes; each returns
- * false. */
+/* Report an error worded like the Collector's, with file, line, column and the path in quotes; each
+ * returns false. */
 bool value_error(const struct value_spot *spot, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool value_wrong_type(const struct value_spot *spot, const char *expected);
 
-/* Binds a value that is not a nested table; the member is still empty. */
+/* Binds a value that is not a nested table; the member is still empty. Each entry of a list that
+ * has an error is reported, and is an empty string in the member. */
 bool value_bind(const struct value_spot *spot, void *member);
 void value_release(enum config_type type, void *member);
 

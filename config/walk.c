@@ -47,7 +47,7 @@ static void walk_row(const struct walk *walk, const struct place *section,
 				     &path };
 	walk->visit(walk->context,
 		    &(struct config_spot){ section->table, row, section->config, member,
-					   inner.around, path_text(&path, text) });
+					   section->node, inner.around, path_text(&path, text) });
 	if (row->type == CONFIG_TABLE)
 		walk_section(walk, &inner);
 	else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)

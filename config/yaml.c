@@ -27,7 +27,7 @@ struct builder {
 	struct view text;    /* the whole input */
 	struct node anchors; /* a list of copies, keyed by anchor */
 	size_t nodes, bytes;
-	struct error *err;
+	struct problems *problems;
 };
 
 static struct node *parse_value(struct builder *b, int depth);
@@ -42,12 +42,23 @@ static struct node place_of(const struct builder *b, yaml_mark_t mark)
 static bool fail(struct builder *b, yaml_mark_t mark, const char *text)
 {
 	struct node at = place_of(b, mark);
-	return node_error(&at, "", b->err, "%s", text);
+	struct error why;
+	node_error(&at, "", &why, "%s", text);
+	return problems_add(b->problems, &why);
 }
 
 static bool fail_here(struct builder *b, const char *text)
 {
 	return fail(b, b->event.start_mark, text);
+}
+
+/* Reports an error after which the rest can be read. */
+static void fail_at(struct builder *b, struct node *node, const char *text)
+{
+	struct error why;
+	node_error(node, "", &why, "%s", text);
+	problems_add(b->problems, &why);
+	node->broken = true;
 }
 
 /* libyaml reads ahead of its marks: where a byte that is no character stands is counted here. */
@@ -170,8 +181,9 @@ static struct node *recall(struct builder *b)
 		copy->key = NULL;
 		return copy;
 	}
-	fail_here(b, "unknown anchor");
-	return NULL;
+	struct node *node = begin(b, NODE_NULL);
+	fail_at(b, node, "unknown anchor");
+	return node;
 }
 
 static bool is_null_word(const char *text)
@@ -184,12 +196,10 @@ static bool is_null_word(const char *text)
 }
 
 /* Tags that say what the value is anyway are taken; those that would convert it are not. */
-static bool check_tag(struct builder *b, const yaml_char_t *tag, const char *expected)
+static void check_tag(struct builder *b, const char *tag, const char *expected, struct node *node)
 {
-	const char *name = (const char *)tag;
-	if (!name || strcmp(name, "!") == 0 || strcmp(name, expected) == 0)
-		return true;
-	return fail_here(b, "unsupported tag");
+	if (tag && strcmp(tag, "!") != 0 && strcmp(tag, expected) != 0)
+		fail_at(b, node, "unsupported tag");
 }
 
 static bool is_plain_tag(const char *tag)
@@ -212,16 +222,14 @@ static struct node *parse_scalar(struct builder *b)
 		fail_here(b, "NUL character in a value");
 		return NULL;
 	}
-	if (tag && is_plain_tag(tag))
-		quoted = false;
-	else if (tag && !check_tag(b, b->event.data.scalar.tag, YAML_STR_TAG))
-		return NULL;
-	else if (tag)
-		quoted = true;
+	if (tag)
+		quoted = !is_plain_tag(tag);
 	if (!charge(b, len))
 		return NULL;
 	struct node *node = begin(b, !quoted && is_null_word(text) ? NODE_NULL : NODE_SCALAR);
 	node->quoted = quoted;
+	if (quoted)
+		check_tag(b, tag, YAML_STR_TAG, node);
 	if (node->kind == NODE_SCALAR)
 		node->text = memory_text_of(text, len);
 	return node;
@@ -229,9 +237,10 @@ static struct node *parse_scalar(struct builder *b)
 
 static struct node *parse_list(struct builder *b, int depth)
 {
-	if (!check_tag(b, b->event.data.sequence_start.tag, YAML_SEQ_TAG) || !charge(b, 0))
+	if (!charge(b, 0))
 		return NULL;
 	struct node *list = begin(b, NODE_LIST);
+	check_tag(b, (const char *)b->event.data.sequence_start.tag, YAML_SEQ_TAG, list);
 	while (advance(b)) {
 		if (b->event.type == YAML_SEQUENCE_END_EVENT)
 			return list;
@@ -244,28 +253,33 @@ static struct node *parse_list(struct builder *b, int depth)
 	return NULL;
 }
 
-/* `<<: *base`, `<<: [*a, *b]`: what the map does not say itself, the first that says it wins. */
-static bool merge_into(struct builder *b, struct node *map, const struct node *from, int depth)
+static bool inherit(struct builder *b, struct node *map, const struct node *entry)
 {
-	if (from->kind != NODE_MAP && (from->kind != NODE_LIST || depth > 0))
-		return node_error(from, "", b->err, "'<<' requires a map or a list of maps");
-	for (size_t i = 0; i < from->count; i++) {
-		const struct node *entry = from->children[i];
-		if (from->kind == NODE_LIST) {
-			if (!merge_into(b, map, entry, depth + 1))
-				return false;
-		} else if (!node_get(map, entry->key)) {
-			if (!charge_copy(b, entry))
-				return false;
-			node_add(map, node_copy(entry));
-		}
-	}
+	if (node_get(map, entry->key))
+		return true;
+	if (!charge_copy(b, entry))
+		return false;
+	node_add(map, node_copy(entry));
 	return true;
+}
+
+/* `<<: *base`, `<<: [*a, *b]`: what the map does not say itself, the first that says it wins. What
+ * a broken one would bring is not known. */
+static bool merge_into(struct builder *b, struct node *map, struct node *from, int depth)
+{
+	bool ok = true;
+	if (!from->broken && from->kind != NODE_MAP && (from->kind != NODE_LIST || depth > 0))
+		fail_at(b, from, "'<<' requires a map or a list of maps");
+	map->broken |= from->broken;
+	for (size_t i = 0; i < from->count && ok && !from->broken; i++)
+		ok = from->kind == NODE_LIST ? merge_into(b, map, from->children[i], depth + 1)
+					     : inherit(b, map, from->children[i]);
+	return ok;
 }
 
 static int by_key(const void *a, const void *b)
 {
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+	const struct node *x = **(struct node * *const *)a, *y = **(struct node * *const *)b;
 	int order = strcmp(x->key, y->key);
 	if (order != 0)
 		return order;
@@ -273,21 +287,34 @@ static int by_key(const void *a, const void *b)
 				  : x->column - y->column;
 }
 
-static bool check_unique(struct builder *b, const struct node *map)
+static void refuse_twice(struct builder *b, const struct node *first, struct node **again)
 {
-	if (map->count < 2)
-		return true;
-	struct node **sorted = memory_array(map->count, sizeof *sorted);
-	memcpy(sorted, map->children, map->count * sizeof *sorted);
-	qsort(sorted, map->count, sizeof *sorted, by_key);
-	bool unique = true;
-	for (size_t i = 1; i < map->count && unique; i++)
-		if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
-			unique = node_error(sorted[i], "", b->err,
-					    "key \"%.100s\" is already defined at line %d",
-					    sorted[i]->key, sorted[i - 1]->line);
+	struct error why;
+	node_error(*again, "", &why, "key \"%.100s\" is already defined at line %d", first->key,
+		   first->line);
+	problems_add(b->problems, &why);
+	node_unref(again);
+}
+
+/* Of several entries with one key, the first is kept. */
+static void check_unique(struct builder *b, struct node *map)
+{
+	size_t count = map->count;
+	struct node ***sorted = memory_array(count, sizeof *sorted), **first = NULL;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &map->children[i];
+	qsort(sorted, count, sizeof *sorted, by_key);
+	for (size_t i = 0; i < count; i++) {
+		if (first && !strcmp((*first)->key, (*sorted[i])->key))
+			refuse_twice(b, *first, sorted[i]);
+		else
+			first = sorted[i];
+	}
 	memory_free(sorted);
-	return unique;
+	map->count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (map->children[i])
+			map->children[map->count++] = map->children[i];
 }
 
 /* One `key: value`; the key's place becomes the entry's. A plain `<<` goes to *merge. */
@@ -318,13 +345,16 @@ static bool parse_entry(struct builder *b, struct node *map, struct node **merge
 
 static struct node *parse_map(struct builder *b, int depth)
 {
-	if (!check_tag(b, b->event.data.mapping_start.tag, YAML_MAP_TAG) || !charge(b, 0))
+	if (!charge(b, 0))
 		return NULL;
 	struct node *map = begin(b, NODE_MAP), *merge = NULL;
 	bool ok = true;
+	check_tag(b, (const char *)b->event.data.mapping_start.tag, YAML_MAP_TAG, map);
 	while ((ok = ok && advance(b)) && b->event.type != YAML_MAPPING_END_EVENT)
 		ok = parse_entry(b, map, &merge, depth);
-	ok = ok && check_unique(b, map) && (!merge || merge_into(b, map, merge, 0));
+	if (ok && map->count > 1)
+		check_unique(b, map);
+	ok = ok && (!merge || merge_into(b, map, merge, 0));
 	node_unref(&merge);
 	if (!ok)
 		node_unref(&map);
@@ -378,16 +408,19 @@ static struct node *parse_document(struct builder *b)
 	return root;
 }
 
-static struct node *parse(const char *source, bool inlined, const char *yaml, size_t len,
-			  struct error *err)
+struct node *config_parse_all(const char *source, bool lines, const char *yaml, size_t len,
+			      struct problems *problems)
 {
-	struct builder b = { .inlined = inlined, .err = err };
+	struct builder b = { .inlined = !lines, .problems = problems };
+	struct error why;
 	if (len > TEXT_MAX) {
-		error_set(err, ERROR_CONFIG, "%.200s: larger than 16 MiB", source);
+		error_set(&why, ERROR_CONFIG, "%.200s: larger than 16 MiB", source);
+		problems_add(problems, &why);
 		return NULL;
 	}
 	if (!yaml_parser_initialize(&b.parser)) {
-		error_set(err, ERROR_INTERNAL, "out of memory");
+		error_set(&why, ERROR_INTERNAL, "out of memory");
+		problems_add(problems, &why);
 		return NULL;
 	}
 	b.source = node_source(source);
@@ -405,11 +438,9 @@ static struct node *parse(const char *source, bool inlined, const char *yaml, si
 
 struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err)
 {
-	return parse(source, false, yaml, len, err);
-}
-
-struct node *config_parse_inline(const char *source, const char *yaml, size_t len,
-				 struct error *err)
-{
-	return parse(source, true, yaml, len, err);
+	struct problems problems = { 0 };
+	struct node *root = config_parse_all(source, true, yaml, len, &problems);
+	if (!problems_end(&problems, err))
+		node_unref(&root);
+	return root;
 }

@@ -43,24 +43,23 @@ static struct routing_condition *parse(const struct entry_config *e, struct erro
 	return condition;
 }
 
-static bool check_entry(const void *config, struct error *err)
+static void check_entry(const void *config, struct faults *faults)
 {
 	const struct entry_config *e = config;
 	if (!e->pipelines.count)
-		return error_set(err, ERROR_CONFIG, "`pipelines` must name at least one pipeline");
+		faults_add(faults, "`pipelines` must name at least one pipeline");
 	if (e->condition && e->statement)
-		return error_set(err, ERROR_CONFIG,
-				 "only one of `condition` and `statement` may be set");
+		faults_add(faults, "statement: only one of `condition` and `statement` may be set");
 	if (!e->condition && !e->statement && !e->tenants.count && !e->sample_types.count)
-		return error_set(err, ERROR_CONFIG,
-				 "at least one of `condition`, `statement`, `tenants` and "
-				 "`sample_types` must be set");
-	if (!sample_types_check(&e->sample_types, "sample_types", err))
-		return false;
-	struct routing_condition *condition = parse(e, err);
-	bool ok = condition || (!e->condition && !e->statement);
+		faults_relate(faults, "condition statement tenants sample_types",
+			      "at least one of `condition`, `statement`, `tenants` and "
+			      "`sample_types` must be set");
+	sample_types_check(&e->sample_types, "sample_types", faults);
+	struct error why;
+	struct routing_condition *condition = parse(e, &why);
+	if (!condition && (e->condition || e->statement))
+		faults_relate(faults, "context", "%s", why.text);
 	routing_condition_free(&condition);
-	return ok;
 }
 
 static const struct config_row entry_rows[] = {
@@ -92,10 +91,11 @@ static const struct config_table entry_table = { .size = sizeof(struct entry_con
 						 .rows = entry_rows,
 						 .check = check_entry };
 
-static bool check_routing(const void *config, struct error *err)
+static void check_routing(const void *config, struct faults *faults)
 {
 	const struct routing_config *c = config;
-	return c->table.count || error_set(err, ERROR_CONFIG, "`table` must have an entry");
+	if (!c->table.count)
+		faults_add(faults, "`table` must have an entry");
 }
 
 static const struct config_row routing_rows[] = {

@@ -122,52 +122,63 @@ mode_t file_config_mode(const struct file_config *config)
 	return read_mode(config->directory_permissions, &mode) ? mode : 0755;
 }
 
-static bool check_place(const struct file_config *c, struct error *err)
+static void check_place(const struct file_config *c, struct faults *faults)
 {
 	bool pprof = file_config_is_spool(c);
 	const char *wanted = pprof ? c->directory : c->path,
 		   *other = pprof ? c->path : c->directory;
 	const char *name = pprof ? "directory" : "path", *not_name = pprof ? "path" : "directory";
+	const char *format = formats[c->format.index];
 	if (!wanted || !*wanted)
-		return error_set(err, ERROR_CONFIG, "`%s` must be non-empty with format %s", name,
-				 formats[c->format.index]);
+		faults_relate(faults, "format", "`%s` must be non-empty with format %s", name,
+			      format);
 	if (other)
-		return error_set(err, ERROR_CONFIG, "`%s` is not supported with format %s",
-				 not_name, formats[c->format.index]);
-	return true;
+		faults_relate(faults, "format", "`%s` is not supported with format %s", not_name,
+			      format);
 }
 
-static bool check_groups(const struct file_config *c, struct error *err)
+static void check_groups(const struct file_config *c, struct faults *faults)
 {
+	const char *attribute = c->group_by.resource_attribute;
+	struct error why;
 	if (!c->group_by.enabled)
-		return true;
-	if (file_config_is_spool(c))
-		return error_set(err, ERROR_CONFIG,
-				 "`group_by` is not supported with format pprof, whose files "
-				 "have names of their own");
-	if (!*c->group_by.resource_attribute)
-		return error_set(err, ERROR_CONFIG,
-				 "`group_by::resource_attribute` must be non-empty");
-	return file_place_check(c->path, err) || error_prefix(err, "`path`");
+		return;
+	if (file_config_is_spool(c)) {
+		faults_relate(faults, "format",
+			      "`group_by` is not supported with format pprof, whose files have "
+			      "names of their own");
+		return;
+	}
+	if (!attribute || !*attribute)
+		faults_add(faults, "`group_by::resource_attribute` must be non-empty");
+	if (c->path && *c->path && !file_place_check(c->path, &why))
+		faults_relate(faults, "group_by format", "`path`: %s", why.text);
 }
 
-static bool file_check(const void *config, struct error *err)
+static void check_format(const struct file_config *c, struct faults *faults)
+{
+	if (c->append && c->rotation.present.enabled)
+		faults_relate(faults, "rotation",
+			      "`append` and `rotation` enabled at the same time is not supported");
+	if (file_config_is_spool(c) && (c->append || file_config_zstd(c)))
+		faults_relate(faults, "append compression format",
+			      "%s: `append` and `compression` are not supported with format pprof, "
+			      "which is always gzip",
+			      c->append ? "append" : "compression");
+}
+
+static void file_check(const void *config, struct faults *faults)
 {
 	const struct file_config *c = config;
 	mode_t mode;
-	const char *fault = NULL;
 	if (c->encoding)
-		fault = "`encoding`: encoding extensions are not supported; use `format`";
-	else if (c->append && c->rotation.present.enabled)
-		fault = "`append` and `rotation` enabled at the same time is not supported";
-	else if (file_config_is_spool(c) && (c->append || file_config_zstd(c)))
-		fault = "`append` and `compression` are not supported with format pprof, which "
-			"is always gzip";
-	else if (!read_mode(c->directory_permissions, &mode))
-		fault = "`directory_permissions` must be an octal number up to 0777";
-	if (fault)
-		return error_set(err, ERROR_CONFIG, "%s", fault);
-	return check_place(c, err) && check_groups(c, err);
+		faults_add(faults,
+			   "`encoding`: encoding extensions are not supported; use `format`");
+	if (!read_mode(c->directory_permissions, &mode))
+		faults_add(faults, "`directory_permissions` must be an octal number up to 0777");
+	check_format(c, faults);
+	check_place(c, faults);
+	check_groups(c, faults);
 }
 
 const struct config_table file_config_table = { sizeof(struct file_config), file_rows, file_check };

@@ -32,66 +32,61 @@ static int64_t acks_of(const struct config_any *acks)
 	return -2;
 }
 
-static bool check_producer(const void *config, struct error *err)
+static void check_producer(const void *config, struct faults *faults)
 {
 	const struct kafka_producer_config *c = config;
 	if (acks_of(&c->required_acks) == -2)
-		return error_set(err, ERROR_CONFIG, "required_acks: must be all, -1, 0 or 1");
+		faults_add(faults, "required_acks: must be all, -1, 0 or 1");
 	if (c->linger.ns < 0 || c->linger.ns > INT64_C(900000000000))
-		return error_set(err, ERROR_CONFIG, "linger: must be from 0s to 15m");
+		faults_add(faults, "linger: must be from 0s to 15m");
 	if (c->compression_params.level > level_max[c->compression.index])
-		return error_set(err, ERROR_CONFIG,
-				 "compression_params::level: the compression has levels up to "
-				 "%lld",
-				 (long long)level_max[c->compression.index]);
-	return true;
+		faults_relate(faults, "compression",
+			      "compression_params::level: the compression has levels up to %lld",
+			      (long long)level_max[c->compression.index]);
 }
 
-static bool check_partitioner(const void *config, struct error *err)
+static void check_partitioner(const void *config, struct faults *faults)
 {
 	const struct kafka_partitioner_config *c = config;
-	if (is_set(c->round_robin) || is_set(c->least_backup))
-		return error_set(err, ERROR_CONFIG,
-				 "only sticky_key is supported: librdkafka has no other "
-				 "partitioner of these");
+	static const char text[] =
+		"only sticky_key is supported: librdkafka has no other partitioner of these";
+	if (is_set(c->round_robin))
+		faults_add(faults, "round_robin: %s", text);
+	if (is_set(c->least_backup))
+		faults_add(faults, "least_backup: %s", text);
 	if (is_set(c->extension))
-		return error_set(err, ERROR_CONFIG,
-				 "extension: this build has no partitioner extension");
-	return true;
+		faults_add(faults, "extension: this build has no partitioner extension");
 }
 
-static bool check_profiles(const void *config, struct error *err)
+static void check_profiles(const void *config, struct faults *faults)
 {
 	const struct kafka_profiles_config *c = config;
-	return kafka_topic_ok(view_of(c->topic ? c->topic : "")) ||
-	       error_set(err, ERROR_CONFIG,
-			 "topic: must be 1 to 249 letters, digits, '.', '_' and '-'");
+	if (!kafka_topic_ok(view_of(c->topic ? c->topic : "")))
+		faults_add(faults, "topic: must be 1 to 249 letters, digits, '.', '_' and '-'");
 }
 
 /* May the configuration name the header? */
-static bool check_signal(const struct kafka_config *c, struct error *err)
+static void check_signal(const struct kafka_config *c, struct faults *faults)
 {
 	bool named = false;
 	for (size_t i = 0; i < c->record_headers.count; i++)
 		named |= !strcmp(c->record_headers.at[i].name, KAFKA_SIGNAL_HEADER);
 	for (size_t i = 0; i < c->include_metadata_keys.count; i++)
 		named |= !strcmp(c->include_metadata_keys.at[i], KAFKA_SIGNAL_HEADER);
-	return !named || !c->signal_header ||
-	       error_set(err, ERROR_CONFIG,
-			 "signal_header: the header " KAFKA_SIGNAL_HEADER
-			 " must not be in record_headers or include_metadata_keys");
+	if (named && c->signal_header)
+		faults_add(faults, "signal_header: the header " KAFKA_SIGNAL_HEADER
+				   " must not be in record_headers or include_metadata_keys");
 }
 
-static bool check(const void *config, struct error *err)
+static void check(const void *config, struct faults *faults)
 {
 	const struct kafka_config *c = config;
-	if (!check_signal(c, err))
-		return false;
+	check_signal(c, faults);
 	if (c->delivery.timeout.ns < 0 ||
 	    (c->delivery.timeout.ns && c->delivery.timeout.ns <= c->producer.linger.ns))
-		return error_set(err, ERROR_CONFIG,
-				 "timeout: must be 0s or longer than producer::linger");
-	return kafka_client_check(&c->client, err);
+		faults_relate(faults, "producer::linger",
+			      "timeout: must be 0s or longer than producer::linger");
+	kafka_client_check(&c->client, faults);
 }
 
 /* ---- keys ---- */

@@ -42,104 +42,102 @@ char *load_balancing_config_endpoint(const char *host, const char *port)
 
 /* ---- checks ---- */
 
-static bool check_routing(const struct load_balancing_config *c, struct error *err)
+static void check_routing(const struct load_balancing_config *c, struct faults *faults)
 {
 	static const char *const others[] = { "traceID", "metric", "streamID", "resource", NULL };
 	const char *key = is_set(c->routing_key) ? c->routing_key : "";
 	for (int i = 0; others[i]; i++)
 		if (!strcmp(key, others[i]))
-			return error_set(err, ERROR_CONFIG,
-					 "routing_key: `%s` is not supported for profiles; use "
-					 "service, tenant or attributes",
-					 others[i]);
+			faults_add(faults,
+				   "routing_key: `%s` is not supported for profiles; use "
+				   "service, tenant or attributes",
+				   others[i]);
 	if (strcmp(key, routings[load_balancing_config_routing(c)]) != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "routing_key: neither service, tenant nor attributes");
+		faults_add(faults, "routing_key: neither service, tenant nor attributes");
 	if (load_balancing_config_routing(c) == LOAD_BALANCING_BY_ATTRIBUTES &&
 	    !c->routing_attributes.count)
-		return error_set(err, ERROR_CONFIG,
-				 "routing_key: `attributes` requires routing_attributes");
-	return true;
+		faults_relate(faults, "routing_attributes",
+			      "routing_key: `attributes` requires routing_attributes");
 }
 
-/* Each member gets a copy of the section with its endpoint. */
-static bool check_endpoint(const struct load_balancing_config *c, const char *host,
-			   const char *port, struct error *err)
+static bool check_endpoint(const char *host, const char *port, struct error *err)
 {
-	struct grpc_sender_config client = c->protocol.otlp.client;
-	client.endpoint = load_balancing_config_endpoint(host, port);
-	bool ok = grpc_sender_check(&client, err);
-	memory_free(client.endpoint);
+	char *text = load_balancing_config_endpoint(host, port);
+	struct grpc_endpoint endpoint;
+	bool ok = grpc_endpoint_parse(text, &endpoint, err);
+	grpc_endpoint_fini(&endpoint);
+	memory_free(text);
 	return ok;
 }
 
-static bool check_otlp(const void *config, struct error *err)
+static void check_otlp(const void *config, struct faults *faults)
 {
 	const struct load_balancing_otlp_config *c = config;
-	if (c->sending_queue || c->retry_on_failure)
-		return error_set(err, ERROR_CONFIG,
-				 "%s: all members share the queue and the retries of the exporter; "
-				 "set the key there",
-				 c->sending_queue ? "sending_queue" : "retry_on_failure");
-	return otlp_layout_check(&c->layout, err);
+	static const char text[] =
+		"all members share the queue and the retries of the exporter; set the key there";
+	if (c->sending_queue)
+		faults_add(faults, "sending_queue: %s", text);
+	if (c->retry_on_failure)
+		faults_add(faults, "retry_on_failure: %s", text);
+	otlp_layout_check(&c->layout, faults);
+	grpc_sender_check_but_endpoint(&c->client, faults);
 }
 
-static bool check_static(const void *config, struct error *err)
+static void check_static(const void *config, struct faults *faults)
 {
 	const struct load_balancing_static_config *c = config;
 	if (!c->hostnames.count)
-		return error_set(err, ERROR_CONFIG, "no hostnames");
+		faults_add(faults, "hostnames: no hostnames");
 	if (c->hostnames.count > LOAD_BALANCING_MEMBERS_MAX)
-		return error_set(err, ERROR_CONFIG, "hostnames: more than %d",
-				 LOAD_BALANCING_MEMBERS_MAX);
-	return true;
+		faults_add(faults, "hostnames: more than %d", LOAD_BALANCING_MEMBERS_MAX);
 }
 
-static bool check_dns(const void *config, struct error *err)
+static void check_dns(const void *config, struct faults *faults)
 {
 	const struct load_balancing_dns_config *c = config;
 	if (!is_set(c->hostname))
-		return error_set(err, ERROR_CONFIG, "no hostname specified to resolve");
-	if (c->interval.ns <= 0 || c->timeout.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "`%s` must be positive",
-				 c->interval.ns <= 0 ? "interval" : "timeout");
-	return true;
+		faults_add(faults, "hostname: no hostname specified to resolve");
+	if (c->interval.ns <= 0)
+		faults_add(faults, "`interval` must be positive");
+	if (c->timeout.ns <= 0)
+		faults_add(faults, "`timeout` must be positive");
 }
 
-static bool check_resolver(const void *config, struct error *err)
+static void check_resolver(const void *config, struct faults *faults)
 {
 	const struct load_balancing_resolver_config *c = config;
 	if (c->k8s)
-		return error_set(err, ERROR_CONFIG,
-				 "k8s: this build does not talk to the API of Kubernetes; use dns "
-				 "with the name of a headless service");
+		faults_add(faults,
+			   "k8s: this build does not talk to the API of Kubernetes; use dns "
+			   "with the name of a headless service");
 	if (c->aws_cloud_map)
-		return error_set(err, ERROR_CONFIG,
-				 "aws_cloud_map: this build does not talk to the API of AWS; use "
-				 "dns with the name of the service");
+		faults_add(faults, "aws_cloud_map: this build does not talk to the API of AWS; use "
+				   "dns with the name of the service");
 	if (!c->fixed.present.enabled && !c->dns.present.enabled)
-		return error_set(err, ERROR_CONFIG, "no resolvers specified for the exporter");
+		faults_relate(faults, "static dns k8s aws_cloud_map",
+			      "no resolvers specified for the exporter");
 	if (c->fixed.present.enabled && c->dns.present.enabled)
-		return error_set(err, ERROR_CONFIG, "only one resolver should be specified");
-	return true;
+		faults_add(faults, "only one resolver should be specified");
 }
 
-static bool check_members(const struct load_balancing_config *c, struct error *err)
+static void check_members(const struct load_balancing_config *c, struct faults *faults)
 {
+	const struct load_balancing_dns_config *dns = &c->resolver.dns;
 	const struct strings *names = &c->resolver.fixed.hostnames;
-	if (c->resolver.dns.present.enabled &&
-	    !check_endpoint(c, c->resolver.dns.hostname, c->resolver.dns.port, err))
-		return false;
+	struct error why;
+	if (dns->present.enabled && is_set(dns->hostname) &&
+	    !check_endpoint(dns->hostname, dns->port, &why))
+		faults_relate(faults, "resolver::dns::port", "resolver::dns::hostname: %s",
+			      why.text);
 	for (size_t i = 0; i < names->count; i++)
-		if (!check_endpoint(c, names->at[i], NULL, err))
-			return error_prefix(err, "resolver::static::hostnames[%zu]", i);
-	return true;
+		if (!check_endpoint(names->at[i], NULL, &why))
+			faults_add(faults, "resolver::static::hostnames[%zu]: %s", i, why.text);
 }
 
-static bool check(const void *config, struct error *err)
+static void check(const void *config, struct faults *faults)
 {
-	const struct load_balancing_config *c = config;
-	return check_routing(c, err) && check_members(c, err);
+	check_routing(config, faults);
+	check_members(config, faults);
 }
 
 /* ---- keys ---- */

@@ -98,10 +98,11 @@ static const char *otlp_grpc_endpoint(void *instance)
 	return self->sender.endpoint.shown;
 }
 
-static bool otlp_grpc_check(const void *config, struct error *err)
+static void otlp_grpc_check(const void *config, struct faults *faults)
 {
 	const struct otlp_grpc_config *c = config;
-	return otlp_layout_check(&c->layout, err) && grpc_sender_check(&c->client, err);
+	otlp_layout_check(&c->layout, faults);
+	grpc_sender_check(&c->client, faults);
 }
 
 static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_config, client),

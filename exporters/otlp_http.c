@@ -146,27 +146,27 @@ static void otlp_http_blame(void *instance, uint32_t member, struct error *err)
 
 /* ---- configuration ---- */
 
-static bool check_endpoints(const struct otlp_http_config *c, struct error *err)
+static void check_endpoints(const struct otlp_http_config *c, struct faults *faults)
 {
 	bool others =
 		given(c->traces_endpoint) || given(c->metrics_endpoint) || given(c->logs_endpoint);
 	if (!given(c->endpoint) && !given(c->profiles_endpoint))
-		return error_set(err, ERROR_CONFIG,
-				 others ? "either endpoint or profiles_endpoint must be specified"
-					: "at least one endpoint must be specified");
-	if (given(c->profiles_endpoint))
-		return http_sender_check(&c->client, c->profiles_endpoint, HTTP_COMPRESSION_ALL,
-					 err);
-	return http_sender_check(&c->client, c->endpoint, HTTP_COMPRESSION_ALL, err);
+		faults_relate(faults, "endpoint profiles_endpoint", "%s",
+			      others ? "either endpoint or profiles_endpoint must be specified"
+				     : "at least one endpoint must be specified");
+	const char *key = given(c->profiles_endpoint) ? "profiles_endpoint" : "endpoint";
+	const char *url = given(c->profiles_endpoint) ? c->profiles_endpoint : c->endpoint;
+	http_sender_check(&c->client, key, given(url) ? url : "http://unknown",
+			  HTTP_COMPRESSION_ALL, faults);
 }
 
-static bool otlp_http_check(const void *config, struct error *err)
+static void otlp_http_check(const void *config, struct faults *faults)
 {
 	const struct otlp_http_config *c = config;
 	if (c->middlewares && c->middlewares->count)
-		return error_set(err, ERROR_CONFIG,
-				 "middlewares: this build has no middleware extension");
-	return otlp_layout_check(&c->layout, err) && check_endpoints(c, err);
+		faults_add(faults, "middlewares: this build has no middleware extension");
+	otlp_layout_check(&c->layout, faults);
+	check_endpoints(c, faults);
 }
 
 #define ROW(member, ...) CONFIG_ROW(struct otlp_http_config, member, .key = #member, __VA_ARGS__)

@@ -313,48 +313,50 @@ static const char *parca_endpoint(void *instance)
 
 /* ---- configuration */
 
-static bool check_name(const char *name, struct error *err)
+static bool is_name(const char *name)
 {
 	bool ok = !isdigit((unsigned char)*name);
 	for (const char *c = name; *c && ok; c++)
 		ok = isalnum((unsigned char)*c) || *c == '_';
-	return ok ||
-	       error_set(err, ERROR_CONFIG, "name: must have the form [A-Za-z_][A-Za-z0-9_]*");
-}
-
-static bool check_token(const struct parca_config *config, struct error *err)
-{
-	struct grpc_endpoint endpoint;
-	struct pairs headers = { 0 };
-	if (!has_token(config))
-		return true;
-	bool plain = grpc_endpoint_parse(config->client.endpoint, &endpoint, err) &&
-		     grpc_endpoint_is_plaintext(&endpoint, &config->client.tls);
-	grpc_endpoint_fini(&endpoint);
-	if (plain)
-		return error_set(err, ERROR_CONFIG,
-				 "bearer_token: would be sent in clear text; use TLS");
-	char *value = add_token(config, &headers);
-	bool ok = grpc_client_check_headers(&headers, err);
-	memory_free(value);
-	memory_free(headers.at);
 	return ok;
 }
 
-/* The others are not known to Parca, which answers UNIMPLEMENTED. */
-static bool check_compression(const struct parca_config *c, struct error *err)
+static void check_token(const struct parca_config *config, struct faults *faults)
 {
-	enum coding coding = grpc_sender_form(&c->client, PACKET_REQUEST).coding;
-	return coding == CODING_GZIP || coding == CODING_IDENTITY ||
-	       error_set(err, ERROR_CONFIG,
-			 "compression: Parca decompresses only gzip; use gzip or none");
+	struct grpc_endpoint endpoint;
+	struct pairs headers = { 0 };
+	struct error why;
+	if (!has_token(config))
+		return;
+	bool plain = grpc_endpoint_parse(config->client.endpoint, &endpoint, &why) &&
+		     grpc_endpoint_is_plaintext(&endpoint, &config->client.tls);
+	grpc_endpoint_fini(&endpoint);
+	if (plain)
+		faults_relate(faults, "endpoint tls",
+			      "bearer_token: would be sent in clear text; use TLS");
+	char *value = add_token(config, &headers);
+	if (!grpc_client_check_header(&headers, headers.count - 1, &why))
+		faults_add(faults, "bearer_token: contains bytes that HTTP/2 forbids");
+	memory_free(value);
+	memory_free(headers.at);
 }
 
-static bool parca_check(const void *settings, struct error *err)
+/* The others are not known to Parca, which answers UNIMPLEMENTED. */
+static void check_compression(const struct parca_config *c, struct faults *faults)
+{
+	const char *name = c->client.compression ? c->client.compression : "";
+	if (*name && strcmp(name, "gzip") != 0 && strcmp(name, "none") != 0)
+		faults_add(faults, "compression: Parca decompresses only gzip; use gzip or none");
+}
+
+static void parca_check(const void *settings, struct faults *faults)
 {
 	const struct parca_config *c = settings;
-	return grpc_sender_check(&c->client, err) && check_compression(c, err) &&
-	       check_name(c->name ? c->name : "", err) && check_token(c, err);
+	grpc_sender_check(&c->client, faults);
+	check_compression(c, faults);
+	if (!is_name(c->name ? c->name : ""))
+		faults_add(faults, "name: must have the form [A-Za-z_][A-Za-z0-9_]*");
+	check_token(c, faults);
 }
 
 static const struct config_row rows[] = {

@@ -350,28 +350,31 @@ static bool check_tenant(const char *tenant, struct error *err)
 }
 
 /* The tenant, from whichever key names it. */
-static bool check_tenants(const struct pyroscope_config *c, struct error *err)
+static void check_tenants(const struct pyroscope_config *c, struct faults *faults)
 {
 	const struct pairs *headers = &c->client.http.headers;
+	struct error why;
 	for (size_t i = 0; i < headers->count; i++) {
 		const char *value = headers->at[i].value.text;
 		if (strcasecmp(headers->at[i].name, "x-scope-orgid"))
 			continue;
 		if (c->tenant && *c->tenant)
-			return error_set(
-				err, ERROR_CONFIG,
-				"headers: X-Scope-OrgID must not be set together with tenant");
-		if (!check_tenant(value ? value : "", err))
-			return error_prefix(err, "headers: X-Scope-OrgID");
+			faults_relate(faults, "tenant",
+				      "headers[%zu]: X-Scope-OrgID must not be set together with "
+				      "tenant",
+				      i);
+		if (!check_tenant(value ? value : "", &why))
+			faults_add(faults, "headers[%zu]: X-Scope-OrgID: %s", i, why.text);
 	}
-	return check_tenant(c->tenant ? c->tenant : "", err);
+	if (!check_tenant(c->tenant ? c->tenant : "", &why))
+		faults_take(faults, &why);
 }
 
-static bool pyroscope_check(const void *config, struct error *err)
+static void pyroscope_check(const void *config, struct faults *faults)
 {
 	const struct pyroscope_config *c = config;
-	return http_sender_check(&c->client, c->endpoint, HTTP_COMPRESSION_GZIP, err) &&
-	       check_tenants(c, err);
+	http_sender_check(&c->client, "endpoint", c->endpoint, HTTP_COMPRESSION_GZIP, faults);
+	check_tenants(c, faults);
 }
 
 static const char *const presets[] = { "v1", "v2", NULL };

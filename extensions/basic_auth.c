@@ -132,13 +132,16 @@ static void refresh(struct basic_auth *a)
 /* Each file, whether it has changed or not. */
 static bool read_files(struct basic_auth *a, struct error *err)
 {
+	static const char *const keys[] = { "htpasswd::file", "client_auth::username_file",
+					    "client_auth::password_file" };
 	struct watched_file *const files[] = { &a->file, &a->username_file, &a->password_file };
 	struct bytes content;
 	bool ok = true;
 	bytes_init(&content, WATCHED_FILE_MAX);
 	for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++)
 		if (files[i]->path)
-			ok = watched_file_read(files[i], &content, err) &&
+			ok = (watched_file_read(files[i], &content, err) ||
+			      error_prefix(err, "%s", keys[i])) &&
 			     take(a, files[i], &content, err);
 	bytes_fini(&content);
 	return ok;
@@ -390,20 +393,21 @@ static bool is_given(const char *text)
 	return text && *text;
 }
 
-static bool basic_check(const void *config, struct error *err)
+static void basic_check(const void *config, struct faults *faults)
 {
 	const struct basic_config *c = config;
 	bool server = c->htpasswd.present.enabled, client = c->client.present.enabled;
-	if (server == client)
-		return error_set(err, ERROR_CONFIG, "%s",
-				 server ? "only one of htpasswd and client_auth can be set"
-					: "htpasswd or client_auth must be set");
+	if (server && client)
+		faults_add(faults, "only one of htpasswd and client_auth can be set");
+	if (!server && !client)
+		faults_relate(faults, "htpasswd client_auth",
+			      "htpasswd or client_auth must be set");
 	if (server && !is_given(c->htpasswd.file) && !is_given(c->htpasswd.inline_text.text))
-		return error_set(err, ERROR_CONFIG, "htpasswd: file or inline must be set");
+		faults_relate(faults, "htpasswd::file htpasswd::inline",
+			      "htpasswd: file or inline must be set");
 	if (client && !is_given(c->client.username) && !is_given(c->client.username_file))
-		return error_set(err, ERROR_CONFIG,
-				 "client_auth: username or username_file must be set");
-	return true;
+		faults_relate(faults, "client_auth::username client_auth::username_file",
+			      "client_auth: username or username_file must be set");
 }
 
 static const struct config_row htpasswd_rows[] = {

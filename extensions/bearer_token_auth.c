@@ -255,19 +255,18 @@ static bool bearer_reopen(void *self, struct error *err)
 	return ok;
 }
 
-static bool bearer_check(const void *config, struct error *err)
+static void bearer_check(const void *config, struct faults *faults)
 {
 	const struct bearer_config *c = config;
 	bool token = c->token.text && *c->token.text, tokens = c->tokens.list.count != 0;
 	bool file = c->filename && *c->filename;
 	if (!c->header || !*c->header)
-		return error_set(err, ERROR_CONFIG, "header must not be empty");
+		faults_add(faults, "header must not be empty");
 	if (token && tokens)
-		return error_set(err, ERROR_CONFIG,
-				 "either tokens or token should be specified, not both");
-	return token || tokens || file ||
-	       error_set(err, ERROR_CONFIG,
-			 "no bearer token provided: set token, tokens or filename");
+		faults_add(faults, "either tokens or token should be specified, not both");
+	if (!(token || tokens || file))
+		faults_relate(faults, "token tokens filename",
+			      "no bearer token provided: set token, tokens or filename");
 }
 
 static const struct config_row rows[] = {

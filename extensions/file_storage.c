@@ -73,19 +73,17 @@ static struct storage *file_storage_of(void *self)
 	return ((struct file_storage *)self)->storage;
 }
 
-static bool file_storage_check(const void *config, struct error *err)
+static void file_storage_check(const void *config, struct faults *faults)
 {
 	const struct file_storage_config *c = config;
 	long mode = permissions_of(c->directory_permissions);
-	if (!*c->directory)
-		return error_set(err, ERROR_CONFIG, "`directory` must not be empty");
+	if (!c->directory || !*c->directory)
+		faults_add(faults, "`directory` must not be empty");
 	if (mode < 0)
-		return error_set(err, ERROR_CONFIG,
-				 "`directory_permissions` must be an octal number, such as "
-				 "\"0700\"");
-	return !(mode & GROUP_OTHERS_WRITE) ||
-	       error_set(err, ERROR_CONFIG,
-			 "`directory_permissions` must not let other users write");
+		faults_add(faults, "`directory_permissions` must be an octal number, such as "
+				   "\"0700\"");
+	else if (mode & GROUP_OTHERS_WRITE)
+		faults_add(faults, "`directory_permissions` must not let other users write");
 }
 
 static const char *const on_error_choices[] = { "refuse", "memory", NULL };

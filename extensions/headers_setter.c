@@ -190,7 +190,8 @@ static char *copy_given(const char *text)
 
 static bool add_header(struct headers_setter *s, const struct header_config *c, struct error *err)
 {
-	struct header *h = &s->headers[s->count++];
+	size_t index = s->count++;
+	struct header *h = &s->headers[index];
 	h->key = memory_text(c->key);
 	h->action = (enum action)c->action.index;
 	h->from_context = is_given(c->from_attribute)
@@ -201,7 +202,7 @@ static bool add_header(struct headers_setter *s, const struct header_config *c, 
 	h->value = copy_given(c->value.text);
 	pthread_rwlock_init(&h->lock, NULL);
 	watched_file_init(&h->file, h->path);
-	return read_value(h, err);
+	return read_value(h, err) || error_prefix(err, "headers[%zu]::value_file", index);
 }
 
 static void list_keys(struct headers_setter *s)
@@ -254,36 +255,37 @@ static bool setter_reopen(void *self, struct error *err)
 	return ok;
 }
 
-static bool header_check(const void *config, struct error *err)
+#define SOURCES "value value_file from_context from_attribute"
+
+static void header_check(const void *config, struct faults *faults)
 {
 	const struct header_config *c = config;
 	bool of_sender = is_given(c->from_context) || is_given(c->from_attribute);
 	int sources = is_given(c->value.text) + is_given(c->value_file) +
 		      is_given(c->from_context) + is_given(c->from_attribute);
 	if (is_given(c->from_attribute) && !strcasecmp(c->from_attribute, "raw"))
-		return error_set(
-			err, ERROR_CONFIG,
-			"from_attribute: the credentials of senders (raw) are not passed on");
+		faults_add(faults,
+			   "from_attribute: the credentials of senders (raw) are not passed on");
 	if (!is_given(c->key))
-		return error_set(err, ERROR_CONFIG, "missing header name: key");
+		faults_relate(faults, "key", "missing header name: key");
 	if (c->action.index == DELETE)
-		return true;
+		return;
 	if (sources != 1)
-		return error_set(err, ERROR_CONFIG,
-				 "exactly one of value, value_file, from_context and "
-				 "from_attribute must be set");
-	return !is_given(c->default_value.text) || of_sender ||
-	       error_set(err, ERROR_CONFIG,
-			 "default_value requires from_context or from_attribute");
+		faults_relate(faults, SOURCES " action",
+			      "exactly one of value, value_file, from_context and "
+			      "from_attribute must be set");
+	if (is_given(c->default_value.text) && !of_sender)
+		faults_relate(faults, "from_context from_attribute",
+			      "default_value requires from_context or from_attribute");
 }
 
-static bool setter_check(const void *config, struct error *err)
+static void setter_check(const void *config, struct faults *faults)
 {
 	const struct setter_config *c = config;
 	if (!c->headers.count)
-		return error_set(err, ERROR_CONFIG, "headers must not be empty");
-	return c->headers.count <= HEADERS_MAX ||
-	       error_set(err, ERROR_CONFIG, "headers: at most %d", (int)HEADERS_MAX);
+		faults_add(faults, "headers must not be empty");
+	if (c->headers.count > HEADERS_MAX)
+		faults_add(faults, "headers: at most %d", (int)HEADERS_MAX);
 }
 
 static const struct config_row header_rows[] = {

@@ -162,12 +162,12 @@ static bool health_check_reopen(void *self, struct error *err)
 	return !h->server || http_server_reopen(h->server, err);
 }
 
-static bool health_check_check(const void *config, struct error *err)
+static void health_check_check(const void *config, struct faults *faults)
 {
 	const struct health_config *c = config;
 	if (!c->path || *c->path != '/')
-		return error_set(err, ERROR_CONFIG, "path must start with /");
-	return http_server_check(&c->http, err);
+		faults_add(faults, "path must start with /");
+	http_server_check(&c->http, faults);
 }
 
 static const struct config_row response_rows[] = {

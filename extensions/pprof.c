@@ -294,15 +294,15 @@ static void pprof_destroy(void *instance)
 	pthread_mutex_destroy(&self->lock);
 }
 
-static bool pprof_check(const void *config, struct error *err)
+static void pprof_check(const void *config, struct faults *faults)
 {
 	const struct pprof_config *c = config;
 	const struct http_server_config http = { .endpoint = c->endpoint,
 						 .transport = (char *)"tcp" };
 	if (c->save_to_file && *c->save_to_file)
-		return error_set(err, ERROR_CONFIG,
-				 "save_to_file: not supported; fetch /debug/pprof/profile instead");
-	return http_server_check(&http, err);
+		faults_add(faults,
+			   "save_to_file: not supported; fetch /debug/pprof/profile instead");
+	http_server_check(&http, faults);
 }
 
 static const struct config_row rows[] = {

@@ -46,7 +46,7 @@ static void check_listeners(struct check *check, const struct graph *graph,
 			    const struct telemetry *telemetry)
 {
 	struct listeners listeners;
-	listeners_find(&listeners, graph, telemetry);
+	listeners_find(&listeners, graph_inventory(graph), telemetry, check->problems);
 	for (size_t i = 0; i < listeners.count; i++)
 		check_listener(check, &listeners.at[i]);
 	listeners_fini(&listeners);

@@ -3,6 +3,7 @@
 #define GATEWAY_ENVIRONMENT_H
 
 #include "gateway/listeners.h"
+#include "pipeline/graph/graph.h"
 
 /*
  * `validate --environment`: what a configuration needs of the machine. Ports can be bound,

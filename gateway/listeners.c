@@ -28,24 +28,32 @@ static const char *transport_of(const struct config_spot *spot)
 	return "tcp";
 }
 
+struct finding {
+	struct listeners *listeners;
+	struct problems *problems;
+};
+
 static void visit(void *context, const struct config_spot *spot)
 {
-	if (spot->row->role != ROLE_LISTENS)
+	const struct finding *finding = context;
+	const struct faults faults = { spot->table, spot->section, "", finding->problems };
+	if (spot->row->role != ROLE_LISTENS || !faults_know(&faults, spot->row->key))
 		return;
 	const char *endpoint = *(char *const *)spot->member;
 	if (endpoint && *endpoint)
-		add(context, endpoint, transport_of(spot), spot->path, spot->node);
+		add(finding->listeners, endpoint, transport_of(spot), spot->path, spot->node);
 }
 
-void listeners_find(struct listeners *l, const struct graph *graph,
-		    const struct telemetry *telemetry)
+void listeners_find(struct listeners *l, const struct inventory *inventory,
+		    const struct telemetry *telemetry, struct problems *problems)
 {
-	char *metrics = telemetry_endpoint(telemetry);
+	struct finding finding = { l, problems };
+	char *metrics = telemetry ? telemetry_endpoint(telemetry) : NULL;
 	*l = (struct listeners){ 0 };
 	if (metrics)
 		add(l, metrics, "tcp", "service::telemetry::metrics", NULL);
 	memory_free(metrics);
-	graph_walk(graph, visit, l);
+	inventory_walk(inventory, visit, &finding);
 }
 
 void listeners_fini(struct listeners *l)
@@ -99,17 +107,18 @@ static bool collide(const struct listener *x, const struct listener *y)
 			  is_loopback_of(&a, &b) || is_loopback_of(&b, &a));
 }
 
-bool listeners_check(const struct listeners *l, struct problems *problems)
+void listeners_check(const struct listeners *l, struct problems *problems)
 {
-	bool ok = true;
-	for (size_t i = 1; i < l->count; i++)
-		for (size_t k = 0; k < i; k++) {
-			struct error why;
-			if (!collide(&l->at[k], &l->at[i]))
-				continue;
-			node_error(l->at[i].node, l->at[i].path, &why,
-				   "listens on the same address as %s", l->at[k].path);
-			ok = problems_add(problems, &why);
-		}
-	return ok;
+	for (size_t i = 1; i < l->count; i++) {
+		const struct listener *at = &l->at[i];
+		struct error why;
+		size_t k = 0;
+		while (k < i && !collide(&l->at[k], at))
+			k++;
+		if (k == i)
+			continue;
+		node_error(at->node, at->path, &why, "listens on the same address as %s",
+			   l->at[k].path);
+		problems_add(problems, &why);
+	}
 }

@@ -4,7 +4,7 @@
 
 #include "config/table.h"
 #include "gateway/telemetry.h"
-#include "pipeline/graph/graph.h"
+#include "pipeline/graph/inventory.h"
 
 /* Every address that a configuration listens on: those of its components in use, of
  * service::admin, and of the gateway's metrics. */
@@ -20,11 +20,12 @@ struct listeners {
 	size_t count;
 };
 
-/* The nodes are those of the graph's configuration. */
-void listeners_find(struct listeners *listeners, const struct graph *graph,
-		    const struct telemetry *telemetry);
+/* The nodes are those of the configuration. problems: those found so far; an address with an error
+ * is left out. telemetry: NULL if it has an error. */
+void listeners_find(struct listeners *listeners, const struct inventory *inventory,
+		    const struct telemetry *telemetry, struct problems *problems);
 void listeners_fini(struct listeners *listeners);
 /* Two that cannot both listen, whatever the state of the machine, are an error. */
-bool listeners_check(const struct listeners *listeners, struct problems *problems);
+void listeners_check(const struct listeners *listeners, struct problems *problems);
 
 #endif

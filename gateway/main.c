@@ -110,7 +110,8 @@ static void print_errors(const struct problems *problems, const struct error *er
 	for (size_t i = 0; i < problems->count; i++)
 		fprintf(stderr, "Error: %s\n", problems->at[i]);
 	if (problems->omitted)
-		fprintf(stderr, "Error: %zu more errors\n", problems->omitted);
+		fprintf(stderr, "Error: %zu more error%s\n", problems->omitted,
+			problems->omitted == 1 ? "" : "s");
 }
 
 int main(int argc, char **argv)

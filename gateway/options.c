@@ -305,10 +305,10 @@ static bool fetch(void *context, const char *url, struct bytes *out, struct erro
 	return (answered && status == 200) || explain_fetch(url, answered, status, err);
 }
 
-static struct node *load(const struct options *o, uint64_t fetch_ns, struct error *err)
+static struct node *load(const struct options *o, uint64_t fetch_ns, struct problems *problems)
 {
 	struct loading loading = { .until = clock_now() + fetch_ns };
-	struct node *root = config_load(
+	struct node *root = config_load_all(
 		&(struct config_sources){
 			.locations = o->configs,
 			.location_count = count(o->configs),
@@ -318,25 +318,27 @@ static struct node *load(const struct options *o, uint64_t fetch_ns, struct erro
 			.fetch = fetch,
 			.context = &loading,
 		},
-		err);
-	if (root && o->profiles_only)
+		problems);
+	if (o->profiles_only)
 		profiles_only_apply(root, &loading.log);
 	return root;
 }
 
-struct node *options_load(const struct options *o, struct error *err)
+struct node *options_load(const struct options *o, struct problems *problems)
 {
+	struct error why;
 	if (!o->configs) {
-		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
-		return NULL;
+		error_set(&why, ERROR_CONFIG, "at least one config flag must be provided");
+		problems_add(problems, &why);
+		problems->incomplete = true;
 	}
 	check_gates(o->feature_gates, &(struct log){ 0 }, NULL);
 	if (o->insecure_listen)
 		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
-	return load(o, FETCH_NS, err);
+	return load(o, FETCH_NS, problems);
 }
 
-struct node *options_load_again(const struct options *o, struct error *err)
+struct node *options_load_again(const struct options *o, struct problems *problems)
 {
-	return load(o, FETCH_AGAIN_NS, err);
+	return load(o, FETCH_AGAIN_NS, problems);
 }

@@ -43,10 +43,10 @@ void options_fini(struct options *options);
 
 extern const char options_gate[]; /* the only feature gate */
 
-/* The merged and expanded tree of --config and --set. With --insecure-listen, changes the
- * environment first. */
-struct node *options_load(const struct options *options, struct error *err);
+/* The merged and expanded tree of --config and --set, as far as they can be read (config_load_all).
+ * With --insecure-listen, changes the environment first. */
+struct node *options_load(const struct options *options, struct problems *problems);
 /* Reads all of it again. [any thread; may wait for disks and servers] */
-struct node *options_load_again(const struct options *options, struct error *err);
+struct node *options_load_again(const struct options *options, struct problems *problems);
 
 #endif

@@ -209,12 +209,12 @@ static bool apply(struct reload *r, struct node *root, struct problems *problems
 static void load(void *argument)
 {
 	struct reload *r = argument;
-	error_clear(&r->load_err);
-	r->loaded = options_load_again(r->options, &r->load_err);
+	r->loaded = options_load_again(r->options, &r->problems);
 }
 
-static void log_failure(const struct reload *r, const struct problems *problems)
+static void log_failure(const struct reload *r)
 {
+	const struct problems *problems = &r->problems;
 	log_error(&r->log, "Failed to reload the configuration; keeping the current one",
 		  log_text("error", r->err.text));
 	for (size_t i = 1; i < problems->count; i++)
@@ -225,15 +225,14 @@ static void log_failure(const struct reload *r, const struct problems *problems)
 static const char *settle(struct reload *r)
 {
 	struct node *root = r->loaded;
-	struct error err = r->load_err;
-	struct problems problems = { 0 };
+	struct error err;
 	r->loaded = NULL;
-	if (root && node_equal(root, r->running->root)) {
+	if (!r->problems.count && node_equal(root, r->running->root)) {
 		node_unref(&root);
 		note_success(r);
 		return "unchanged";
 	}
-	if (root && apply(r, root, &problems, &err)) {
+	if (apply(r, root, &r->problems, &err)) {
 		note_success(r);
 		show(r);
 		return "applied";
@@ -242,8 +241,8 @@ static const char *settle(struct reload *r)
 	r->failed = true;
 	r->last = clock_wall();
 	metric_set(r->successful, 0);
-	log_failure(r, &problems);
-	problems_fini(&problems);
+	log_failure(r);
+	problems_fini(&r->problems);
 	return "failed";
 }
 
@@ -353,6 +352,7 @@ void reload_expire(struct reload *r)
 
 void reload_close(struct reload *r)
 {
+	problems_fini(&r->problems);
 	node_unref(&r->loaded);
 	if (r->running)
 		generation_free(r->running);

@@ -38,8 +38,8 @@ struct reload {
 	/* a request that begins while a reload is loading waits for another one */
 	struct reload_waiter *waiting, *later;
 	bool loading, again, stopping;
-	struct node *loaded; /* on a pool thread while loading, with load_err */
-	struct error load_err;
+	struct node *loaded; /* on a pool thread while loading, with its problems */
+	struct problems problems;
 	struct error err;    /* of the last reload; ERROR_NONE: it succeeded */
 	_Atomic bool failed; /* the last reload; any thread may read it */
 	uint64_t last;       /* wall clock of the last reload, ns */

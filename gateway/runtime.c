@@ -14,14 +14,27 @@ static uint32_t core_count(void)
 	return cores < CORES_MAX ? cores : CORES_MAX;
 }
 
+static const struct node *telemetry_node(const struct node *root)
+{
+	return node_get(node_get(root, "service"), "telemetry");
+}
+
+static bool is_telemetry_sound(const struct node *root)
+{
+	struct problems problems = { 0 };
+	bool sound = telemetry_check(telemetry_node(root), &problems);
+	problems_fini(&problems);
+	return sound;
+}
+
 bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 {
 	*r = (struct runtime){ .workers = core_count(),
 			       .metrics = metrics_new(),
 			       .sockets = sockets_new() };
 	r->ledger = ledger_new(r->metrics);
-	const struct node *service = node_get(root, "service");
-	r->telemetry = telemetry_new(node_get(service, "telemetry"), r->metrics, err);
+	r->defaulted = !is_telemetry_sound(root);
+	r->telemetry = telemetry_new(r->defaulted ? NULL : telemetry_node(root), r->metrics, err);
 	if (!r->telemetry)
 		return false;
 	r->loop = loop_new(err);
@@ -58,21 +71,14 @@ void runtime_close(struct runtime *r)
 	sockets_unref(&r->sockets);
 }
 
-bool runtime_check(const struct node *root, struct problems *problems)
+static void check_addresses(void *context, const struct inventory *inventory,
+			    struct problems *problems)
 {
-	const struct node *service = node_get(root, "service");
-	bool ok = telemetry_check(node_get(service, "telemetry"), problems);
-	return inventory_check(root, components, problems) && ok;
-}
-
-static bool has_own_addresses(const struct runtime *r, const struct graph *graph,
-			      struct problems *problems)
-{
+	const struct runtime *r = context;
 	struct listeners listeners;
-	listeners_find(&listeners, graph, r->telemetry);
-	bool ok = listeners_check(&listeners, problems);
+	listeners_find(&listeners, inventory, r->defaulted ? NULL : r->telemetry, problems);
+	listeners_check(&listeners, problems);
 	listeners_fini(&listeners);
-	return ok;
 }
 
 struct graph *runtime_build(struct runtime *r, const struct node *root,
@@ -80,11 +86,8 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			    struct problems *problems)
 {
 	struct error err;
-	if (!telemetry_check(node_get(node_get(root, "service"), "telemetry"), problems)) {
-		inventory_check(root, components, problems);
-		return NULL;
-	}
-	struct graph *graph = graph_build(
+	telemetry_check(telemetry_node(root), problems);
+	return graph_build(
 		&(struct graph_options){
 			.root = root,
 			.factories = components,
@@ -102,11 +105,10 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.number = ++r->graphs,
 			.predecessor = predecessor,
 			.problems = problems,
+			.check = check_addresses,
+			.context = r,
 		},
 		&err);
-	if (graph && !has_own_addresses(r, graph, problems))
-		graph_unref(&graph);
-	return graph;
 }
 
 void runtime_reopen(struct runtime *r)

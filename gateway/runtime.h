@@ -30,11 +30,12 @@ struct runtime {
 	struct budget budget;
 	uint32_t workers; /* threads of each graph, and I/O threads of each kind */
 	uint64_t graphs;  /* built so far */
+	bool defaulted;   /* service::telemetry has an error: its defaults are in force */
 	bool measured;    /* the budget has its baseline, and is shown as metrics */
 };
 
 /* Opens nothing outside the process. root: the configuration, outlives the runtime; of it the
- * runtime uses service::telemetry. */
+ * runtime uses service::telemetry, unless that has an error, which runtime_build reports. */
 bool runtime_open(struct runtime *runtime, const struct node *root, struct error *err);
 /* The log, the metrics endpoint, the I/O threads. */
 bool runtime_start(struct runtime *runtime, struct error *err);
@@ -43,10 +44,9 @@ void runtime_close(struct runtime *runtime); /* no graph is left; also after a f
 /* SIGHUP: exporters open files and certificates again (graph_reopen: all other components). */
 void runtime_reopen(struct runtime *runtime);
 
-/* Reports the errors of the configuration that can be found without building anything. */
-bool runtime_check(const struct node *root, struct problems *problems);
 /* A graph that borrows from the runtime; root outlives it. predecessor: the graph that runs, NULL:
- * none. */
+ * none. problems: may have errors already, of the reading of the sources; then the configuration is
+ * only checked. */
 struct graph *runtime_build(struct runtime *runtime, const struct node *root,
 			    const struct service_view *service, struct graph *predecessor,
 			    struct problems *problems);

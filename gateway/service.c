@@ -71,13 +71,9 @@ bool service_open(struct service *s, const struct options *options, struct error
 	if (!read_timeout(s, options, err))
 		return false;
 	places_know(components_find_place);
-	s->root = options_load(options, err);
-	if (!s->root)
+	s->root = options_load(options, options->problems);
+	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
-	if (!runtime_open(&s->runtime, s->root, err)) {
-		runtime_check(s->root, options->problems);
-		return false;
-	}
 	s->view = (struct service_view){ s, is_ready, up_since, details };
 	s->reload = (struct reload){ .runtime = &s->runtime,
 				     .options = options,

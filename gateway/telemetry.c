@@ -99,17 +99,14 @@ static const struct config_table sampling_table = { .size = sizeof(struct sampli
 						    .rows = sampling_rows,
 						    .optional = true };
 
-static bool check_logs(const void *config, struct error *err)
+static void check_logs(const void *config, struct faults *faults)
 {
 	const struct logs_config *logs = config;
 	if (find_level(log_levels, logs->level) < 0)
-		return error_set(err, ERROR_CONFIG,
-				 "`level`: unrecognized (valid levels: debug, info, warn, "
-				 "error, dpanic, panic, fatal)");
+		faults_add(faults, "`level`: unrecognized (valid levels: debug, info, warn, "
+				   "error, dpanic, panic, fatal)");
 	if (logs->processors && logs->processors->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG,
-				 "`processors`: this build does not support log export");
-	return true;
+		faults_add(faults, "`processors`: this build does not support log export");
 }
 
 static const struct config_row logs_rows[] = {
@@ -188,13 +185,11 @@ static const struct config_row pull_rows[] = {
 static const struct config_table pull_table = { .size = sizeof(struct pull_config),
 						.rows = pull_rows };
 
-static bool check_reader(const void *config, struct error *err)
+static void check_reader(const void *config, struct faults *faults)
 {
 	const struct reader_config *reader = config;
 	if (reader->periodic && reader->periodic->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG,
-				 "`periodic`: this build does not support pushing metrics");
-	return true;
+		faults_add(faults, "`periodic`: this build does not support pushing metrics");
 }
 
 static const struct config_row reader_rows[] = {
@@ -208,24 +203,22 @@ static const struct config_table reader_table = { .size = sizeof(struct reader_c
 						  .rows = reader_rows,
 						  .check = check_reader };
 
-static bool check_metrics(const void *config, struct error *err)
+static void check_metrics(const void *config, struct faults *faults)
 {
 	const struct metrics_config *m = config;
 	if (find_level(metrics_levels, m->level) < 0)
-		return error_set(err, ERROR_CONFIG,
-				 "`level`: unknown (valid levels: none, basic, normal, "
-				 "detailed)");
+		faults_add(faults, "`level`: unknown (valid levels: none, basic, normal, "
+				   "detailed)");
 	if (!m->readers.count && strcasecmp(m->level, "none") != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "collector telemetry metrics reader should exist when metric "
-				 "level is not none");
+		faults_relate(faults, "readers level",
+			      "collector telemetry metrics reader should exist when metric "
+			      "level is not none");
 	if (m->readers.count > 1)
-		return error_set(err, ERROR_CONFIG, "`readers`: exactly one reader is supported");
+		faults_add(faults, "`readers`: exactly one reader is supported");
 	if (m->views && m->views->count && strcasecmp(m->level, "detailed") != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "service::telemetry::metrics::views can only be set when "
-				 "service::telemetry::metrics::level is detailed");
-	return true;
+		faults_relate(faults, "level",
+			      "`views`: service::telemetry::metrics::views can only be set when "
+			      "service::telemetry::metrics::level is detailed");
 }
 
 static const struct config_row metrics_rows[] = {

@@ -52,22 +52,20 @@ const char *authenticator_header(const struct metadatum *headers, const char *na
 	return *repeated ? NULL : found;
 }
 
-static bool check_name(const char *authenticator, struct error *err)
+static void check_name(const char *authenticator, struct faults *faults)
 {
-	return (authenticator && *authenticator) ||
-	       error_set(err, ERROR_CONFIG, "authenticator must be the ID of an extension");
+	if (!authenticator || !*authenticator)
+		faults_add(faults, "authenticator must be the ID of an extension");
 }
 
-static bool auth_check(const void *config, struct error *err)
+static void auth_check(const void *config, struct faults *faults)
 {
-	const struct auth_config *c = config;
-	return !c->present.enabled || check_name(c->authenticator, err);
+	check_name(((const struct auth_config *)config)->authenticator, faults);
 }
 
-static bool auth_server_check(const void *config, struct error *err)
+static void auth_server_check(const void *config, struct faults *faults)
 {
-	const struct auth_server_config *c = config;
-	return !c->present.enabled || check_name(c->authenticator, err);
+	check_name(((const struct auth_server_config *)config)->authenticator, faults);
 }
 
 #define AUTHENTICATOR_HELP \

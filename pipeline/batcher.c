@@ -41,16 +41,22 @@ struct batcher {
 
 static void close_old(void *argument);
 
-bool batcher_check_keys(const struct strings *keys, struct error *err)
+static bool is_repeated(const struct strings *keys, size_t i)
+{
+	size_t n = 0;
+	while (n < i && strcasecmp(keys->at[i], keys->at[n]) != 0)
+		n++;
+	return n < i;
+}
+
+void batcher_check_keys(const struct strings *keys, const char *key, struct faults *faults)
 {
 	for (size_t i = 0; i < keys->count; i++)
-		for (size_t n = 0; n < i; n++)
-			if (strcasecmp(keys->at[i], keys->at[n]) == 0)
-				return error_set(err, ERROR_CONFIG,
-						 "duplicate entry in metadata_keys[%zu] "
-						 "(case-insensitive)",
-						 i);
-	return true;
+		if (is_repeated(keys, i))
+			faults_add(faults,
+				   "%s[%zu]: duplicate entry in metadata_keys[%zu] "
+				   "(case-insensitive)",
+				   key, i, i);
 }
 
 struct batcher *batcher_new(const struct batcher_options *options)

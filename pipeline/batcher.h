@@ -44,7 +44,7 @@ struct batcher_options {
 };
 
 /* An error if a key occurs twice; keys that differ only in case are equal. */
-bool batcher_check_keys(const struct strings *keys, struct error *err);
+void batcher_check_keys(const struct strings *keys, const char *key, struct faults *faults);
 
 struct batcher *batcher_new(const struct batcher_options *options);
 

@@ -449,11 +449,11 @@ void kill_switch_apply(struct kill_change **change)
 	kill_change_free(change);
 }
 
-static bool check_config(const void *config, struct error *err)
+static void check_config(const void *config, struct faults *faults)
 {
 	const struct kill_config *c = config;
-	return (c->retry_after.ns >= 1000000000 && c->retry_after.ns <= INT64_C(86400000000000)) ||
-	       error_set(err, ERROR_CONFIG, "retry_after must be between 1s and 24h");
+	if (c->retry_after.ns < 1000000000 || c->retry_after.ns > INT64_C(86400000000000))
+		faults_add(faults, "retry_after must be between 1s and 24h");
 }
 
 static const char *const responses[] = { "reject", "retry", NULL };

@@ -7,26 +7,25 @@
 #define DELAY_MAX_NS (INT64_C(1) << 62)
 #define ASKED_MAX_NS INT64_C(3600000000000)
 
-static bool check_retry(const void *config, struct error *err)
+static void check_retry(const void *config, struct faults *faults)
 {
 	const struct retry_config *r = config;
 	if (r->initial_interval.ns < 0)
-		return error_set(err, ERROR_CONFIG, "'initial_interval' must be non-negative");
+		faults_add(faults, "'initial_interval' must be non-negative");
 	if (r->randomization_factor < 0 || r->randomization_factor > 1)
-		return error_set(err, ERROR_CONFIG, "'randomization_factor' must be within [0, 1]");
+		faults_add(faults, "'randomization_factor' must be within [0, 1]");
 	if (r->multiplier < 0)
-		return error_set(err, ERROR_CONFIG, "'multiplier' must be non-negative");
+		faults_add(faults, "'multiplier' must be non-negative");
 	if (r->max_interval.ns < 0)
-		return error_set(err, ERROR_CONFIG, "'max_interval' must be non-negative");
+		faults_add(faults, "'max_interval' must be non-negative");
 	if (r->max_elapsed_time.ns < 0)
-		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must be non-negative");
+		faults_add(faults, "'max_elapsed_time' must be non-negative");
 	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->initial_interval.ns)
-		return error_set(err, ERROR_CONFIG,
-				 "'max_elapsed_time' must not be less than 'initial_interval'");
+		faults_relate(faults, "initial_interval",
+			      "'max_elapsed_time' must not be less than 'initial_interval'");
 	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->max_interval.ns)
-		return error_set(err, ERROR_CONFIG,
-				 "'max_elapsed_time' must not be less than 'max_interval'");
-	return true;
+		faults_relate(faults, "max_interval",
+			      "'max_elapsed_time' must not be less than 'max_interval'");
 }
 
 /* check_retry says it when one is negative. */

@@ -3,24 +3,23 @@
 
 #include <string.h>
 
-bool sample_types_check(const struct strings *names, const char *key, struct error *err)
+void sample_types_check(const struct strings *names, const char *key, struct faults *faults)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		const char *colon = strchr(names->at[i], ':');
 		if (!*names->at[i] || colon == names->at[i] || (colon && strchr(colon + 1, ':')))
-			return error_set(err, ERROR_CONFIG,
-					 "%s[%zu]: must be a type, or a type and a unit as "
-					 "`type:unit`",
-					 key, i);
+			faults_add(faults,
+				   "%s[%zu]: must be a type, or a type and a unit as "
+				   "`type:unit`",
+				   key, i);
 	}
-	return true;
 }
 
-static bool check(const void *config, struct error *err)
+static void check(const void *config, struct faults *faults)
 {
 	const struct sample_types_config *c = config;
-	return sample_types_check(&c->include, "include", err) &&
-	       sample_types_check(&c->exclude, "exclude", err);
+	sample_types_check(&c->include, "include", faults);
+	sample_types_check(&c->exclude, "exclude", faults);
 }
 
 static const struct config_row rows[] = {

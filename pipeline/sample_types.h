@@ -25,6 +25,6 @@ bool sample_types_pass(const struct sample_types_config *config, const struct pr
 /* The configuration, or NULL if it selects all. */
 const struct sample_types_config *sample_types_selects(const struct sample_types_config *config);
 /* Checks the form of names. */
-bool sample_types_check(const struct strings *names, const char *key, struct error *err);
+void sample_types_check(const struct strings *names, const char *key, struct faults *faults);
 
 #endif

@@ -290,10 +290,10 @@ static void allowlist_destroy(void *instance)
 	key_rules_fini(&((struct allowlist *)instance)->keys);
 }
 
-static bool allowlist_check(const void *settings, struct error *err)
+static void allowlist_check(const void *settings, struct faults *faults)
 {
 	const struct allowlist_config *config = settings;
-	return key_rules_check(&config->keys, err);
+	key_rules_check(&config->keys, faults);
 }
 
 #define SITE_ROW(site, name) \

@@ -37,17 +37,15 @@ static void batch_settle(void *instance, struct path_settings *settings)
 }
 
 /* The order and the words are the Collector's. */
-static bool batch_check(const void *settings, struct error *err)
+static void batch_check(const void *settings, struct faults *faults)
 {
 	const struct batch_config *c = settings;
 	if (c->send_batch_max_size && c->send_batch_max_size < c->send_batch_size)
-		return error_set(err, ERROR_CONFIG,
-				 "send_batch_max_size must be greater or equal to send_batch_size");
-	if (!batcher_check_keys(&c->metadata_keys, err))
-		return false;
+		faults_relate(faults, "send_batch_size",
+			      "send_batch_max_size must be greater or equal to send_batch_size");
+	batcher_check_keys(&c->metadata_keys, "metadata_keys", faults);
 	if (c->timeout.ns < 0)
-		return error_set(err, ERROR_CONFIG, "timeout must be greater or equal to 0");
-	return true;
+		faults_add(faults, "timeout must be greater or equal to 0");
 }
 
 static const struct config_row rows[] = {

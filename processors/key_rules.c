@@ -218,37 +218,41 @@ void key_rules_fini(struct key_rules *keys)
 	memory_free(keys->entries);
 }
 
-static bool check_values(const struct node *values, struct error *err)
+static void check_list(const struct node *list, size_t index, struct faults *faults)
 {
-	if (values && (values->kind != NODE_MAP || values->count > UINT16_MAX))
-		return error_set(err, ERROR_CONFIG,
-				 "values: must be a map of keys to lists of permitted values");
-	for (size_t i = 0; values && i < values->count; i++) {
-		const struct node *list = values->children[i];
-		if (list->kind != NODE_LIST)
-			return error_set(err, ERROR_CONFIG,
-					 "values[%zu]: must be a list of permitted values", i);
-		for (size_t n = 0; n < list->count; n++)
-			if (list->children[n]->kind != NODE_SCALAR)
-				return error_set(err, ERROR_CONFIG,
-						 "values[%zu][%zu]: must be a scalar", i, n);
+	if (list->kind != NODE_LIST)
+		faults_add(faults, "values[%zu]: must be a list of permitted values", index);
+	for (size_t n = 0; list->kind == NODE_LIST && n < list->count; n++)
+		if (list->children[n]->kind != NODE_SCALAR)
+			faults_add(faults, "values[%zu][%zu]: must be a scalar", index, n);
+}
+
+static void check_values(const struct node *values, struct faults *faults)
+{
+	if (values->kind != NODE_MAP || values->count > UINT16_MAX) {
+		faults_add(faults, "values: must be a map of keys to lists of permitted values");
+		return;
 	}
-	return true;
+	for (size_t i = 0; i < values->count; i++)
+		check_list(values->children[i], i, faults);
 }
 
-static bool check_patterns(const struct key_rules_config *config, struct error *err)
+static void check_pattern(const struct key_rules_config *config, size_t index,
+			  struct faults *faults)
 {
+	const char *pattern = config->patterns.at[index];
+	struct error why;
+	struct regex *compiled = NULL;
+	if (!regex_check_cost(pattern, pattern_flags(config), &why) ||
+	    !(compiled = regex_new(pattern, pattern_flags(config), &why)))
+		faults_add(faults, "%s[%zu]: %s", patterns_name(config), index, why.text);
+	regex_unref(&compiled);
+}
+
+void key_rules_check(const struct key_rules_config *config, struct faults *faults)
+{
+	if (config->values)
+		check_values(config->values, faults);
 	for (size_t i = 0; i < config->patterns.count; i++)
-		if (!regex_check_cost(config->patterns.at[i], pattern_flags(config), err))
-			return bad_pattern(config, i, err);
-	return true;
-}
-
-bool key_rules_check(const struct key_rules_config *config, struct error *err)
-{
-	struct key_rules keys = { 0 };
-	bool ok = check_values(config->values, err) && check_patterns(config, err) &&
-		  key_rules_init(&keys, config, err);
-	key_rules_fini(&keys);
-	return ok;
+		check_pattern(config, i, faults);
 }

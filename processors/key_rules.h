@@ -52,7 +52,7 @@ struct key_rules_cache { /* zeroed memory is an empty one */
 	struct key_rules_verdict slots[KEY_RULES_CACHE_SLOTS];
 };
 
-bool key_rules_check(const struct key_rules_config *config, struct error *err);
+void key_rules_check(const struct key_rules_config *config, struct faults *faults);
 
 /* Borrows the lists of config, not its nodes. fini must be called also after a failure. */
 bool key_rules_init(struct key_rules *keys, const struct key_rules_config *config,

@@ -62,30 +62,29 @@ static void memory_limiter_settle(void *instance, struct path_settings *settings
 }
 
 /* The order and the words are the Collector's. */
-static bool memory_limiter_check(const void *settings, struct error *err)
+static void memory_limiter_check(const void *settings, struct faults *faults)
 {
 	const struct limiter_config *c = settings;
 	if (c->check_interval.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "'check_interval' must be greater than zero");
+		faults_add(faults, "'check_interval' must be greater than zero");
 	if (c->min_gc_soft.ns < c->min_gc_hard.ns)
-		return error_set(err, ERROR_CONFIG,
-				 "'min_gc_interval_when_soft_limited' should be larger than "
-				 "'min_gc_interval_when_hard_limited'");
+		faults_relate(faults, "min_gc_interval_when_hard_limited",
+			      "'min_gc_interval_when_soft_limited' should be larger than "
+			      "'min_gc_interval_when_hard_limited'");
 	if (!c->limit_mib && !c->limit_percentage)
-		return error_set(err, ERROR_CONFIG,
-				 "'limit_mib' or 'limit_percentage' must be greater than zero");
+		faults_relate(faults, "limit_percentage",
+			      "'limit_mib' or 'limit_percentage' must be greater than zero");
 	if (c->limit_percentage > 100 || c->spike_limit_percentage > 100)
-		return error_set(err, ERROR_CONFIG,
-				 "'limit_percentage' and 'spike_limit_percentage' must be greater "
-				 "than zero and less than or equal to hundred");
+		faults_add(faults,
+			   "'limit_percentage' and 'spike_limit_percentage' must be greater "
+			   "than zero and less than or equal to hundred");
 	if (c->limit_mib && c->limit_mib <= c->spike_limit_mib)
-		return error_set(err, ERROR_CONFIG,
-				 "'spike_limit_mib' must be smaller than 'limit_mib'");
+		faults_relate(faults, "limit_mib",
+			      "'spike_limit_mib' must be smaller than 'limit_mib'");
 	if (c->limit_percentage && c->limit_percentage <= c->spike_limit_percentage)
-		return error_set(err, ERROR_CONFIG,
-				 "'spike_limit_percentage' must be smaller than "
-				 "'limit_percentage'");
-	return true;
+		faults_relate(faults, "limit_percentage",
+			      "'spike_limit_percentage' must be smaller than "
+			      "'limit_percentage'");
 }
 
 #define GC_ROW(member, name, value) \

@@ -2,6 +2,7 @@
 #include "processors/pii_config.h"
 #include "processors/roles.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PATTERNS_MAX (PII_DETECTORS_MAX - PII_PATTERNS)
@@ -25,22 +26,21 @@ static uint32_t default_roles(const struct pii_defaults *defaults, int detector)
 	return own ? defaults->roles & own : defaults->roles;
 }
 
-static bool set_action(const struct pii_defaults *defaults, struct pii_engine *engine, int detector,
-		       const struct choice *own, const struct strings *role_names,
-		       struct error *err)
+/* at: where the action stands, with ": " at the end. */
+static void set_action(const struct pii_defaults *defaults, struct pii_engine *engine, int detector,
+		       const struct choice *own, const struct strings *role_names, const char *at,
+		       struct faults *faults)
 {
 	uint32_t roles = 0;
 	uint8_t action = action_of[own->index ? own->index - 1 : defaults->action.index];
-	if (!roles_read(role_names, default_roles(defaults, detector), &roles, err))
-		return false;
-	if (action == PII_HASH && !defaults->has_key)
-		return error_set(err, ERROR_CONFIG,
-				 "action hash requires an hmac_key of at least %d bytes",
-				 PII_KEY_MIN);
+	roles_read(role_names, default_roles(defaults, detector), &roles, at, faults);
+	if (own->index && action == PII_HASH && !defaults->has_key)
+		faults_relate(faults, "hmac_key",
+			      "%saction hash requires an hmac_key of at least %d bytes", at,
+			      PII_KEY_MIN);
 	for (int role = ROLE_KEY + 1; role < ROLE_COUNT; role++)
 		if (roles >> role & 1)
 			engine->actions[role][detector] = action;
-	return true;
 }
 
 /* Paths are normalised whatever the detectors do: only a drop goes before. */
@@ -55,62 +55,85 @@ static void normalize(struct pii_engine *engine)
 	}
 }
 
-static bool set_patterns(const struct pii_config *config, const struct pii_defaults *defaults,
-			 struct pii_engine *engine, char *patterns[PATTERNS_MAX], struct error *err)
+enum { AT_TEXT = 64 };
+
+static void set_pattern(const struct pii_config *config, size_t i,
+			const struct pii_defaults *defaults, struct pii_engine *engine,
+			struct faults *faults)
 {
-	const struct pii_pattern_config *items = config->patterns.at;
+	const struct pii_pattern_config *item =
+		(const struct pii_pattern_config *)config->patterns.at + i;
+	char at[AT_TEXT];
+	struct error why;
+	snprintf(at, sizeof at, "patterns[%zu]: ", i);
+	set_action(defaults, engine, (int)(PII_PATTERNS + i), &item->action, &item->roles, at,
+		   faults);
+	if (item->pattern && !regex_check_cost(item->pattern, REGEX_NOT_EMPTY, &why))
+		faults_add(faults, "%spattern: %s", at, why.text);
+}
+
+static void set_detector(const struct pii_config *config, int i,
+			 const struct pii_defaults *defaults, struct pii_engine *engine,
+			 struct faults *faults)
+{
+	const struct pii_detector_config *detector = &config->detectors.at[i];
+	char at[AT_TEXT];
+	snprintf(at, sizeof at, "detectors::%s: ", pii_detectors[i].name);
+	if (detector->optional.enabled)
+		set_action(defaults, engine, i, &detector->action, &detector->roles, at, faults);
+}
+
+static void set_key(const struct pii_config *config, struct pii_engine *engine,
+		    struct faults *faults)
+{
+	const char *key = config->hmac_key.text;
+	if (action_of[config->action.index] == PII_HASH && !key)
+		faults_relate(faults, "hmac_key",
+			      "action: hash requires an hmac_key of at least %d bytes",
+			      PII_KEY_MIN);
+	if (key && strlen(key) < PII_KEY_MIN)
+		faults_add(faults, "hmac_key must have at least %d bytes", PII_KEY_MIN);
+	if (key)
+		digest_key_init(&engine->hmac, view_of(key));
+}
+
+/* All but the custom patterns. */
+static void prepare(const struct pii_config *config, struct pii_engine *engine,
+		    struct faults *faults)
+{
+	struct pii_defaults defaults = { config->action, 0, config->hmac_key.text };
+	*engine = (struct pii_engine){ 0 };
+	set_key(config, engine, faults);
+	roles_read(&config->roles, ROLES_ALL, &defaults.roles, "", faults);
+	for (int i = 0; i < PII_BUILT_IN; i++)
+		set_detector(config, i, &defaults, engine, faults);
 	if (config->patterns.count > PATTERNS_MAX)
-		return error_set(err, ERROR_CONFIG, "patterns: more than %d are not supported",
-				 PATTERNS_MAX);
-	for (size_t i = 0; i < config->patterns.count; i++) {
-		patterns[i] = items[i].pattern;
-		if (!set_action(defaults, engine, (int)(PII_PATTERNS + i), &items[i].action,
-				&items[i].roles, err) ||
-		    (!regex_check_cost(patterns[i], REGEX_NOT_EMPTY, err) &&
-		     !error_prefix(err, "pattern")))
-			return error_prefix(err, "patterns[%zu]", i);
-	}
-	return true;
+		faults_add(faults, "patterns: more than %d are not supported", PATTERNS_MAX);
+	for (size_t i = 0; i < config->patterns.count && i < PATTERNS_MAX; i++)
+		set_pattern(config, i, &defaults, engine, faults);
+	if (config->normalize_paths)
+		normalize(engine);
 }
 
 bool pii_config_engine(const struct pii_config *config, struct pii_engine *engine,
 		       struct error *err)
 {
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
+	const struct pii_pattern_config *items = config->patterns.at;
 	char *patterns[PATTERNS_MAX];
-	struct pii_defaults defaults = { config->action, 0, config->hmac_key.text };
-	*engine = (struct pii_engine){ 0 };
-	if (action_of[config->action.index] == PII_HASH && !defaults.has_key)
-		return error_set(err, ERROR_CONFIG,
-				 "action: hash requires an hmac_key of at least %d bytes",
-				 PII_KEY_MIN);
-	if (!roles_read(&config->roles, ROLES_ALL, &defaults.roles, err))
-		return false;
-	if (config->hmac_key.text) {
-		struct view key = view_of(config->hmac_key.text);
-		if (key.len < PII_KEY_MIN)
-			return error_set(err, ERROR_CONFIG, "hmac_key must have at least %d bytes",
-					 PII_KEY_MIN);
-		digest_key_init(&engine->hmac, key);
-	}
-	for (int i = 0; i < PII_BUILT_IN; i++) {
-		const struct pii_detector_config *detector = &config->detectors.at[i];
-		if (detector->optional.enabled &&
-		    !set_action(&defaults, engine, i, &detector->action, &detector->roles, err))
-			return error_prefix(err, "detectors::%s", pii_detectors[i].name);
-	}
-	if (!set_patterns(config, &defaults, engine, patterns, err))
-		return false;
-	if (config->normalize_paths)
-		normalize(engine);
-	return pii_engine_init(engine, patterns, config->patterns.count, err);
+	prepare(config, engine, &faults);
+	bool ok = problems_end(&problems, err);
+	for (size_t i = 0; ok && i < config->patterns.count; i++)
+		patterns[i] = items[i].pattern;
+	return ok && pii_engine_init(engine, patterns, config->patterns.count, err);
 }
 
-static bool check(const void *settings, struct error *err)
+static void check(const void *settings, struct faults *faults)
 {
 	struct pii_engine engine;
-	bool ok = pii_config_engine(settings, &engine, err);
+	prepare(settings, &engine, faults);
 	pii_engine_fini(&engine);
-	return ok;
 }
 
 static const struct config_row detector_rows[] = {

@@ -23,33 +23,39 @@ static struct key_sets key_sets(const struct redaction_config *config)
 	};
 }
 
-static bool init_values(struct redaction_values *values, const struct redaction_config *config,
-			bool check, struct error *err)
+static struct redaction_values_config values_config(const struct redaction_config *config)
 {
-	return redaction_values_init(values,
-				     &(struct redaction_values_config){
-					     .blocked = &config->blocked_values,
-					     .allowed = &config->allowed_values,
-					     .hash_function = config->hash_function,
-					     .hmac_key = config->hmac_key.text },
-				     check, err);
+	return (struct redaction_values_config){ .blocked = &config->blocked_values,
+						 .allowed = &config->allowed_values,
+						 .hash_function = config->hash_function,
+						 .hmac_key = config->hmac_key.text };
+}
+
+static bool init_roles(struct redaction_rules *rules, const struct redaction_config *config,
+		       struct error *err)
+{
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
+	roles_read(&config->roles, ROLES_ALL, &rules->roles, "", &faults);
+	return problems_end(&problems, err);
 }
 
 bool redaction_rules_init(struct redaction_rules *rules, const struct redaction_config *config,
 			  struct error *err)
 {
 	const struct key_sets sets = key_sets(config);
+	const struct redaction_values_config values = values_config(config);
 	*rules = (struct redaction_rules){
 		.allow_all_keys = config->allow_all_keys,
 		.redact_all_types = config->redact_all_types,
 		.structural = config->structural.index == REDACTION_STRUCTURAL_ALLOW,
 		.summary = config->summary.index != REDACTION_SILENT,
 	};
-	return roles_read(&config->roles, ROLES_ALL, &rules->roles, err) &&
+	return init_roles(rules, config, err) &&
 	       key_rules_init(&rules->allowed, &sets.allowed, err) &&
 	       key_rules_init(&rules->ignored, &sets.ignored, err) &&
 	       key_rules_init(&rules->blocked, &sets.blocked, err) &&
-	       init_values(&rules->values, config, false, err);
+	       redaction_values_init(&rules->values, &values, err);
 }
 
 void redaction_rules_fini(struct redaction_rules *rules)
@@ -60,35 +66,33 @@ void redaction_rules_fini(struct redaction_rules *rules)
 	redaction_values_fini(&rules->values);
 }
 
-static bool check_sanitizers(const struct redaction_config *config, struct error *err)
+static void check_sanitizers(const struct redaction_config *config, struct faults *faults)
 {
 	bool stores = false;
 	for (int i = 0; i < REDACTION_STORES; i++)
 		stores |= config->db_sanitizer.stores[i].enabled;
 	if (config->url_sanitizer.enabled)
-		return error_set(err, ERROR_CONFIG,
-				 "url_sanitizer: not supported; the detector `url_query` of the "
-				 "processor `pii`, or a pattern in blocked_values, masks parts of "
-				 "URLs");
+		faults_add(faults,
+			   "url_sanitizer: not supported; the detector `url_query` of the "
+			   "processor `pii`, or a pattern in blocked_values, masks parts of "
+			   "URLs");
 	if (stores)
-		return error_set(err, ERROR_CONFIG,
-				 "db_sanitizer: not supported, because profiles have no attribute "
-				 "db.system and no span names; use blocked_values");
-	return true;
+		faults_add(faults,
+			   "db_sanitizer: not supported, because profiles have no attribute "
+			   "db.system and no span names; use blocked_values");
 }
 
-static bool check(const void *settings, struct error *err)
+static void check(const void *settings, struct faults *faults)
 {
 	const struct redaction_config *config = settings;
 	const struct key_sets sets = key_sets(config);
-	struct redaction_values values = { 0 };
+	const struct redaction_values_config values = values_config(config);
 	uint32_t roles;
-	bool ok = check_sanitizers(config, err) &&
-		  roles_read(&config->roles, ROLES_ALL, &roles, err) &&
-		  key_rules_check(&sets.ignored, err) && key_rules_check(&sets.blocked, err) &&
-		  init_values(&values, config, true, err);
-	redaction_values_fini(&values);
-	return ok;
+	check_sanitizers(config, faults);
+	roles_read(&config->roles, ROLES_ALL, &roles, "", faults);
+	key_rules_check(&sets.ignored, faults);
+	key_rules_check(&sets.blocked, faults);
+	redaction_values_check(&values, faults);
 }
 
 #define SANITIZER_ROWS \

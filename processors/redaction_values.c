@@ -50,52 +50,66 @@ static const struct redaction_hash hashes[] = {
 	{ 0 }
 };
 
-static bool init_hash(struct redaction_values *values, const struct redaction_values_config *config,
-		      struct error *err)
+static void init_hash(struct redaction_values *values, const struct redaction_values_config *config,
+		      struct faults *faults)
 {
 	const char *name = config->hash_function ? config->hash_function : "";
 	const struct redaction_hash *hash = hashes;
 	if (!*name)
-		return true;
+		return;
 	while (hash->name && strcasecmp(hash->name, name) != 0)
 		hash++;
-	if (!hash->name)
-		return error_set(err, ERROR_CONFIG,
-				 "hash_function: unknown (allowed functions: sha1, sha3, md5, "
-				 "hmac-sha256, hmac-sha512)");
+	if (!hash->name) {
+		faults_add(faults, "hash_function: unknown (allowed functions: sha1, sha3, md5, "
+				   "hmac-sha256, hmac-sha512)");
+		return;
+	}
 	values->hash = hash;
 	values->hmac_key = view_of(config->hmac_key ? config->hmac_key : "");
-	if (values->hmac_key.len >= hash->key_min)
-		return true;
-	return error_set(err, ERROR_CONFIG, "hmac_key: must be at least %zu bytes long for %s",
-			 hash->key_min, hash->name);
+	if (values->hmac_key.len < hash->key_min)
+		faults_relate(faults, "hash_function",
+			      "hmac_key: must be at least %zu bytes long for %s", hash->key_min,
+			      hash->name);
 }
 
-static bool init_list(struct regex_list *list, const struct strings *patterns, const char *key,
-		      bool check, struct error *err)
+static void init_list(struct regex_list *list, const struct strings *patterns, const char *key,
+		      bool check, struct faults *faults)
 {
+	struct error why;
 	list->at = memory_array(patterns->count, sizeof *list->at);
 	for (size_t i = 0; i < patterns->count; i++) {
-		const char *pattern = patterns->at[i];
-		list->at[i] = regex_new(pattern, REGEX_GO, err);
-		if (!list->at[i])
-			return error_prefix(err, "%s[%zu]", key, i);
-		list->count++;
-		if (check && !regex_check_cost(pattern, REGEX_GO, err))
-			return error_prefix(err, "%s[%zu]", key, i);
+		struct regex *regex = regex_new(patterns->at[i], REGEX_GO, &why);
+		if (!regex || (check && !regex_check_cost(patterns->at[i], REGEX_GO, &why)))
+			faults_add(faults, "%s[%zu]: %s", key, i, why.text);
+		if (regex)
+			list->at[list->count++] = regex;
 	}
-	return true;
 }
 
-bool redaction_values_init(struct redaction_values *values,
-			   const struct redaction_values_config *config, bool check,
-			   struct error *err)
+static void init(struct redaction_values *values, const struct redaction_values_config *config,
+		 bool check, struct faults *faults)
 {
 	*values = (struct redaction_values){ .lines = regex_new(".*", REGEX_GO, NULL) };
 	assert(values->lines);
-	return init_list(&values->blocked, config->blocked, "blocked_values", check, err) &&
-	       init_list(&values->allowed, config->allowed, "allowed_values", check, err) &&
-	       init_hash(values, config, err);
+	init_list(&values->blocked, config->blocked, "blocked_values", check, faults);
+	init_list(&values->allowed, config->allowed, "allowed_values", check, faults);
+	init_hash(values, config, faults);
+}
+
+bool redaction_values_init(struct redaction_values *values,
+			   const struct redaction_values_config *config, struct error *err)
+{
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
+	init(values, config, false, &faults);
+	return problems_end(&problems, err);
+}
+
+void redaction_values_check(const struct redaction_values_config *config, struct faults *faults)
+{
+	struct redaction_values values;
+	init(&values, config, true, faults);
+	redaction_values_fini(&values);
 }
 
 static void fini_list(struct regex_list *list)

@@ -55,11 +55,11 @@ struct redaction_scratch { /* zeroed memory is an empty one */
 	uint64_t clean[REDACTION_CLEAN_SLOTS];
 };
 
-/* Borrows config. fini must be called also after a failure. With `check`, also what a hostile
- * string could cost is checked. */
+/* Borrows config. fini must be called also after a failure. */
 bool redaction_values_init(struct redaction_values *values,
-			   const struct redaction_values_config *config, bool check,
-			   struct error *err);
+			   const struct redaction_values_config *config, struct error *err);
+/* Reports all that is wrong, and what a hostile string could make expensive. */
+void redaction_values_check(const struct redaction_values_config *config, struct faults *faults);
 void redaction_values_fini(struct redaction_values *values);
 
 bool redaction_values_allow(const struct redaction_values *values,

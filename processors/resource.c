@@ -476,18 +476,14 @@ static void resource_scratch_fini(void *instance, void *worker)
 	memory_free(scratch->made);
 }
 
-static bool init_actions(struct processor *self, const struct resource_config *config,
-			 struct error *err)
+static void init_actions(struct processor *self, const struct resource_config *config,
+			 struct faults *faults)
 {
 	const struct resource_action_config *actions = config->attributes.at;
 	self->actions = memory_array(config->attributes.count, sizeof *self->actions);
 	for (; self->count < config->attributes.count; self->count++)
-		if (!resource_action_init(&self->actions[self->count], &actions[self->count],
-					  self->count, err)) {
-			resource_action_fini(&self->actions[self->count]);
-			return false;
-		}
-	return true;
+		resource_action_init(&self->actions[self->count], &actions[self->count],
+				     self->count, faults);
 }
 
 static void resource_destroy(void *instance)
@@ -501,19 +497,21 @@ static void resource_destroy(void *instance)
 static bool resource_create(void *instance, const void *settings, const struct host *host,
 			    struct error *err)
 {
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
 	(void)host;
-	return init_actions(instance, settings, err);
+	init_actions(instance, settings, &faults);
+	return problems_end(&problems, err);
 }
 
-static bool resource_check(const void *settings, struct error *err)
+static void resource_check(const void *settings, struct faults *faults)
 {
 	const struct resource_config *config = settings;
 	struct processor trial = { 0 };
 	if (!config->attributes.count)
-		return error_set(err, ERROR_CONFIG, "missing required field \"attributes\"");
-	bool ok = init_actions(&trial, config, err);
+		faults_relate(faults, "attributes", "missing required field \"attributes\"");
+	init_actions(&trial, config, faults);
 	resource_destroy(&trial);
-	return ok;
 }
 
 static const struct config_row rows[] = {

@@ -5,6 +5,8 @@
 #include "config/node.h"
 #include "profile/profiles.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -65,19 +67,28 @@ struct draft {
 	char which[ORDINAL_TEXT]; /* "first" */
 	size_t index;
 	int sources;
-	struct error *err;
+	struct faults *faults;
 };
 
 /* The words are the Collector's. key: the one at fault, with ": "; "": the action as a whole. */
-#define REFUSE(draft, key, ...) \
-	(error_set((draft)->err, ERROR_CONFIG, key "error creating AttrProc" __VA_ARGS__), \
-	 error_prefix((draft)->err, "attributes[%zu]", (draft)->index))
+static bool refuse(const struct draft *d, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static bool refuse(const struct draft *d, const char *key, const char *format, ...)
+{
+	char text[300];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return faults_add(d->faults, "attributes[%zu]: %serror creating AttrProc%s", d->index, key,
+			  text);
+}
 
 static bool unused_source(const struct draft *d, bool pattern_too, const char *fields)
 {
 	if (!d->sources && !(pattern_too && given(d->config->pattern)))
 		return true;
-	return REFUSE(d, "",
+	return refuse(d, "",
 		      ". Action \"%s\" does not use %s. These must not be specified for the %s "
 		      "action",
 		      d->action, fields, d->which);
@@ -87,7 +98,7 @@ static bool unused_type(const struct draft *d)
 {
 	if (!given(d->config->converted_type))
 		return true;
-	return REFUSE(d, "converted_type: ",
+	return refuse(d, "converted_type: ",
 		      ". Action \"%s\" does not use the \"converted_type\" field. This must "
 		      "not be specified for the %s action",
 		      d->action, d->which);
@@ -98,11 +109,11 @@ static bool compile(const struct draft *d, struct resource_action *action)
 	struct error why;
 	action->pattern = regex_new(d->config->pattern, 0, &why);
 	if (!action->pattern)
-		return REFUSE(d, "pattern: ",
+		return refuse(d, "pattern: ",
 			      ". Field \"pattern\" has an invalid pattern at the %s action: %s",
 			      d->which, why.text);
 	return regex_check_cost(d->config->pattern, 0, &why) ||
-	       REFUSE(d, "pattern: ", ". Field \"pattern\" at the %s action: %s", d->which,
+	       refuse(d, "pattern: ", ". Field \"pattern\" at the %s action: %s", d->which,
 		      why.text);
 }
 
@@ -147,11 +158,11 @@ static bool check_tree(const struct draft *d, const struct node *tree)
 	int values = 0;
 	size_t bytes = 0;
 	if (depth_of(tree) > VALUE_DEPTH_MAX)
-		return REFUSE(d, "value: ",
+		return refuse(d, "value: ",
 			      ". Field \"value\" is nested deeper than %d at the %s action",
 			      VALUE_DEPTH_MAX, d->which);
 	return fits(tree, &values, &bytes) ||
-	       REFUSE(d, "value: ",
+	       refuse(d, "value: ",
 		      ". Field \"value\" has more than %d values or %d bytes at the %s action",
 		      VALUES_MAX, BYTES_MAX, d->which);
 }
@@ -160,15 +171,15 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 {
 	const struct resource_action_config *c = d->config;
 	if (!d->sources)
-		return REFUSE(d, "",
+		return refuse(d, "",
 			      ". Either field \"value\", \"from_attribute\" or "
 			      "\"from_context\" setting must be specified for the %s action",
 			      d->which);
 	if (d->sources > 1)
-		return REFUSE(d, "", " due to multiple value sources being set at the %s action",
+		return refuse(d, "", " due to multiple value sources being set at the %s action",
 			      d->which);
 	if (given(c->pattern))
-		return REFUSE(d, "pattern: ",
+		return refuse(d, "pattern: ",
 			      ". Action \"%s\" does not use the \"pattern\" field. This must "
 			      "not be specified for the %s action",
 			      d->action, d->which);
@@ -196,20 +207,20 @@ static bool init_extract(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, false, "a value source field"))
 		return false;
 	if (!given(d->config->pattern))
-		return REFUSE(d, "",
+		return refuse(d, "",
 			      " due to missing required field \"pattern\" for action \"%s\" at "
 			      "the %s action",
 			      d->action, d->which);
 	if (!unused_type(d) || !compile(d, action))
 		return false;
 	if (!regex_groups(action->pattern))
-		return REFUSE(d, "pattern: ",
+		return refuse(d, "pattern: ",
 			      ". Field \"pattern\" contains no named matcher groups at the "
 			      "%s action",
 			      d->which);
 	for (unsigned i = 1; i <= regex_groups(action->pattern); i++)
 		if (!regex_group_name(action->pattern, i))
-			return REFUSE(d, "pattern: ",
+			return refuse(d, "pattern: ",
 				      ". Field \"pattern\" contains at least one unnamed "
 				      "matcher group at the %s action",
 				      d->which);
@@ -222,14 +233,14 @@ static bool init_convert(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, true, "value sources or \"pattern\" field"))
 		return false;
 	if (!given(type))
-		return REFUSE(d, "",
+		return refuse(d, "",
 			      " due to missing required field \"converted_type\" for action "
 			      "\"%s\" at the %s action",
 			      d->action, d->which);
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
-	return REFUSE(d, "converted_type: ",
+	return refuse(d, "converted_type: ",
 		      " due to an invalid value in field \"converted_type\" for action \"%s\" "
 		      "at the %s action",
 		      d->action, d->which);
@@ -240,11 +251,11 @@ static bool check_key(const struct draft *d, enum resource_verb verb)
 	if (given(d->config->key))
 		return true;
 	if (verb != VERB_DELETE && verb != VERB_HASH)
-		return REFUSE(d, "", " due to missing required field \"key\" at the %s action",
+		return refuse(d, "", " due to missing required field \"key\" at the %s action",
 			      d->which);
 	if (given(d->config->pattern))
 		return true;
-	return REFUSE(d, "",
+	return refuse(d, "",
 		      " due to missing required field (at least one of \"key\" and \"pattern\" "
 		      "have to be used) at the %s action",
 		      d->which);
@@ -252,7 +263,7 @@ static bool check_key(const struct draft *d, enum resource_verb verb)
 
 bool resource_action_init(struct resource_action *action,
 			  const struct resource_action_config *config, size_t index,
-			  struct error *err)
+			  struct faults *faults)
 {
 	static bool (*const inits[VERB_COUNT])(const struct draft *, struct resource_action *) = {
 		init_setter,  init_setter,  init_setter,  init_remover,
@@ -268,15 +279,14 @@ bool resource_action_init(struct resource_action *action,
 		.index = index,
 		.sources = (config->value.kind != ANY_ABSENT) + given(config->from_attribute) +
 			   given(config->from_context),
-		.err = err,
+		.faults = faults,
 	};
 	ordinal_text(index, d.which);
-	if (!check_key(&d, action->verb))
-		return false;
+	bool keyed = check_key(&d, action->verb);
 	if (action->verb == VERB_COUNT)
-		return REFUSE(&d, "action: ", " due to an unsupported action at the %s action",
+		return refuse(&d, "action: ", " due to an unsupported action at the %s action",
 			      d.which);
-	return inits[action->verb](&d, action);
+	return inits[action->verb](&d, action) && keyed;
 }
 
 void resource_action_fini(struct resource_action *action)

@@ -47,10 +47,10 @@ struct resource_action {
 
 extern const struct config_table resource_action_table;
 
-/* index: of the action, for the error. The action borrows the configuration's strings. */
+/* index: of the action, for the errors. The action borrows the configuration's strings. */
 bool resource_action_init(struct resource_action *action,
 			  const struct resource_action_config *config, size_t index,
-			  struct error *err);
+			  struct faults *faults);
 void resource_action_fini(struct resource_action *action);
 
 #endif

@@ -9,7 +9,8 @@
  * attributes are none of their business. */
 #define ROLES_ALL ((1u << ROLE_COUNT) - 1 - (1u << ROLE_KEY))
 
-/* An empty list stands for `all`. */
-bool roles_read(const struct strings *names, uint32_t all, uint32_t *roles, struct error *err);
+/* An empty list stands for `all`. at: where the key stands, with ": " at the end, or "". */
+bool roles_read(const struct strings *names, uint32_t all, uint32_t *roles, const char *at,
+		struct faults *faults);
 
 #endif

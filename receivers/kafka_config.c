@@ -17,49 +17,46 @@ static bool is_pattern(const char *topic)
 	return *topic == '^';
 }
 
-static bool check_pattern(const char *key, size_t index, const char *pattern, struct error *err)
+static void check_pattern(const char *key, size_t index, const char *pattern, struct faults *faults)
 {
 	regex_t compiled;
-	if (!strchr(pattern, ',') && !regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB)) {
+	if (!strchr(pattern, ',') && !regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB))
 		regfree(&compiled);
-		return true;
-	}
-	return error_set(err, ERROR_CONFIG,
-			 "%s[%zu]: must be a POSIX extended regular expression without commas", key,
-			 index);
+	else
+		faults_add(faults,
+			   "%s[%zu]: must be a POSIX extended regular expression without commas",
+			   key, index);
 }
 
-static bool check_topics(const void *config, struct error *err)
+static void check_topics(const void *config, struct faults *faults)
 {
 	const struct kafka_topics_config *c = config;
 	bool any_pattern = false;
 	if (!c->topics.count)
-		return error_set(err, ERROR_CONFIG, "topics must be specified");
+		faults_add(faults, "topics must be specified");
 	for (size_t i = 0; i < c->topics.count; i++) {
 		bool pattern = is_pattern(c->topics.at[i]);
 		any_pattern |= pattern;
-		if (pattern && !check_pattern("topics", i, c->topics.at[i], err))
-			return false;
-		if (!pattern && !kafka_topic_ok(view_of(c->topics.at[i])))
-			return error_set(err, ERROR_CONFIG,
-					 "topics[%zu]: must be 1 to 249 letters, digits, '.', '_' "
-					 "and '-', or a regular expression that begins with '^'",
-					 i);
+		if (pattern)
+			check_pattern("topics", i, c->topics.at[i], faults);
+		else if (!kafka_topic_ok(view_of(c->topics.at[i])))
+			faults_add(faults,
+				   "topics[%zu]: must be 1 to 249 letters, digits, '.', '_' "
+				   "and '-', or a regular expression that begins with '^'",
+				   i);
 	}
 	if (c->exclude_topics.count && !any_pattern)
-		return error_set(err, ERROR_CONFIG,
-				 "exclude_topics: needs a regular expression in topics");
+		faults_relate(faults, "topics",
+			      "exclude_topics: needs a regular expression in topics");
 	for (size_t i = 0; i < c->exclude_topics.count; i++)
-		if (!check_pattern("exclude_topics", i, c->exclude_topics.at[i], err))
-			return false;
-	return true;
+		check_pattern("exclude_topics", i, c->exclude_topics.at[i], faults);
 }
 
-static bool check_extraction(const void *config, struct error *err)
+static void check_extraction(const void *config, struct faults *faults)
 {
 	const struct kafka_extraction_config *c = config;
-	return !c->extract_headers || c->headers.count ||
-	       error_set(err, ERROR_CONFIG, "headers must be specified with extract_headers");
+	if (c->extract_headers && !c->headers.count)
+		faults_add(faults, "headers must be specified with extract_headers");
 }
 
 static bool is_strategy(const char *name)
@@ -70,57 +67,55 @@ static bool is_strategy(const char *name)
 	return strategies[i] != NULL;
 }
 
-static bool check_strategies(const struct strings *list, struct error *err)
+static void check_strategies(const struct strings *list, struct faults *faults)
 {
 	bool cooperative = false;
 	for (size_t i = 0; i < list->count; i++) {
 		cooperative |= !strcmp(list->at[i], strategies[0]);
 		if (!is_strategy(list->at[i]))
-			return error_set(err, ERROR_CONFIG,
-					 "group_rebalance_strategies: must be cooperative-sticky, "
-					 "range or roundrobin");
+			faults_add(faults,
+				   "group_rebalance_strategies[%zu]: must be cooperative-sticky, "
+				   "range or roundrobin",
+				   i);
 	}
 	if (!list->count || list->count > 2 || (cooperative && list->count > 1))
-		return error_set(err, ERROR_CONFIG,
-				 "group_rebalance_strategies: must be [cooperative-sticky], or "
-				 "range, roundrobin or both");
-	return true;
+		faults_add(faults, "group_rebalance_strategies: must be [cooperative-sticky], or "
+				   "range, roundrobin or both");
 }
 
 /* From 1 s to 5 min: librdkafka's max.poll.interval.ms is 5 min. */
-static bool check_times(const struct kafka_receiver_config *c, struct error *err)
+static void check_times(const struct kafka_receiver_config *c, struct faults *faults)
 {
 	if (c->session_timeout.ns < INT64_C(1000000000) ||
 	    c->session_timeout.ns > INT64_C(300000000000))
-		return error_set(err, ERROR_CONFIG, "session_timeout: must be from 1s to 5m");
+		faults_add(faults, "session_timeout: must be from 1s to 5m");
 	if (c->heartbeat_interval.ns < 1000000 || c->heartbeat_interval.ns >= c->session_timeout.ns)
-		return error_set(err, ERROR_CONFIG,
-				 "heartbeat_interval: must be at least 1ms, and less than "
-				 "session_timeout");
+		faults_relate(faults, "session_timeout",
+			      "heartbeat_interval: must be at least 1ms, and less than "
+			      "session_timeout");
 	if (c->max_fetch_wait.ns < 0 || c->max_fetch_wait.ns > INT64_C(300000000000))
-		return error_set(err, ERROR_CONFIG, "max_fetch_wait: must be from 0s to 5m");
-	return (c->autocommit.interval.ns >= 1000000 &&
-		c->autocommit.interval.ns <= INT64_C(86400000000000)) ||
-	       error_set(err, ERROR_CONFIG, "autocommit::interval: must be from 1ms to 24h");
+		faults_add(faults, "max_fetch_wait: must be from 0s to 5m");
+	if (c->autocommit.interval.ns < 1000000 ||
+	    c->autocommit.interval.ns > INT64_C(86400000000000))
+		faults_add(faults, "autocommit::interval: must be from 1ms to 24h");
 }
 
-static bool check(const void *config, struct error *err)
+static void check(const void *config, struct faults *faults)
 {
 	const struct kafka_receiver_config *c = config;
 	if (!c->group_id || !*c->group_id)
-		return error_set(err, ERROR_CONFIG, "group_id must be specified");
+		faults_add(faults, "group_id must be specified");
 	if (strcmp(c->initial_offset, "earliest") && strcmp(c->initial_offset, "latest"))
-		return error_set(err, ERROR_CONFIG, "initial_offset: must be earliest or latest");
+		faults_add(faults, "initial_offset: must be earliest or latest");
 	if (!c->autocommit.enable)
-		return error_set(err, ERROR_CONFIG,
-				 "autocommit::enable: must be true; offsets are committed at "
-				 "autocommit::interval, up to what was acknowledged");
+		faults_add(faults, "autocommit::enable: must be true; offsets are committed at "
+				   "autocommit::interval, up to what was acknowledged");
 	if (c->partition_processing && c->partition_processing->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG,
-				 "partition_processing: not supported; max_in_flight says how "
-				 "many messages are processed at a time");
-	return check_times(c, err) && check_strategies(&c->group_rebalance_strategies, err) &&
-	       kafka_client_check(&c->client, err);
+		faults_add(faults, "partition_processing: not supported; max_in_flight says how "
+				   "many messages are processed at a time");
+	check_times(c, faults);
+	check_strategies(&c->group_rebalance_strategies, faults);
+	kafka_client_check(&c->client, faults);
 }
 
 /* ---- keys ---- */

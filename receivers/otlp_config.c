@@ -11,37 +11,46 @@ static const struct config_row grpc_rows[] = { RPC_SERVER_ROWS("localhost:4317")
 static const struct config_table grpc_table = { sizeof(struct rpc_server_config), grpc_rows,
 						rpc_server_check, .optional = true };
 
-static bool check_paths(const struct otlp_http_config *c, struct error *err)
+/* Is it one of the paths before it? */
+static bool is_repeated(const struct strings *paths, size_t i)
 {
-	const char *const others[] = { c->traces_url_path, c->metrics_url_path, c->logs_url_path };
-	const struct strings *paths = &c->profiles_url_paths;
-	if (paths->count < 1 || paths->count > OTLP_HTTP_PATHS_MAX)
-		return error_set(err, ERROR_CONFIG, "profiles_url_paths: must have 1 to %d paths",
-				 OTLP_HTTP_PATHS_MAX);
-	for (size_t i = 0; i < paths->count; i++) {
-		if (paths->at[i][0] != '/')
-			return error_set(err, ERROR_CONFIG,
-					 "profiles_url_paths[%zu]: must begin with /", i);
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(paths->at[i], paths->at[k]))
-				return error_set(err, ERROR_CONFIG,
-						 "profiles_url_paths[%zu]: is listed twice", i);
-		for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-			if (others[k] && !strcmp(paths->at[i], others[k]))
-				return error_set(err, ERROR_CONFIG,
-						 "profiles_url_paths[%zu]: is the path of another "
-						 "signal",
-						 i);
-	}
-	return true;
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(paths->at[i], paths->at[k]))
+			return true;
+	return false;
 }
 
-static bool check_http(const void *config, struct error *err)
+static void check_path(const struct otlp_http_config *c, size_t i, struct faults *faults)
+{
+	const char *const others[] = { c->traces_url_path, c->metrics_url_path, c->logs_url_path };
+	const char *path = c->profiles_url_paths.at[i];
+	if (*path != '/')
+		faults_add(faults, "profiles_url_paths[%zu]: must begin with /", i);
+	if (is_repeated(&c->profiles_url_paths, i))
+		faults_add(faults, "profiles_url_paths[%zu]: is listed twice", i);
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+		if (others[k] && !strcmp(path, others[k]))
+			faults_add(faults, "profiles_url_paths[%zu]: is the path of another signal",
+				   i);
+}
+
+static void check_paths(const struct otlp_http_config *c, struct faults *faults)
+{
+	const struct strings *paths = &c->profiles_url_paths;
+	if (paths->count < 1 || paths->count > OTLP_HTTP_PATHS_MAX)
+		faults_add(faults, "profiles_url_paths: must have 1 to %d paths",
+			   OTLP_HTTP_PATHS_MAX);
+	for (size_t i = 0; i < paths->count; i++)
+		check_path(c, i, faults);
+}
+
+static void check_http(const void *config, struct faults *faults)
 {
 	const struct otlp_http_config *c = config;
 	if (!c->server.endpoint || !*c->server.endpoint)
-		return error_set(err, ERROR_CONFIG, "endpoint: must not be empty");
-	return check_paths(c, err) && http_server_check(&c->server, err);
+		faults_add(faults, "endpoint: must not be empty");
+	check_paths(c, faults);
+	http_server_check(&c->server, faults);
 }
 
 #define SIGNAL_ROW(member) \
@@ -66,12 +75,12 @@ static const struct config_row http_rows[] = {
 static const struct config_table http_table = { sizeof(struct otlp_http_config), http_rows,
 						check_http, .optional = true };
 
-static bool check_otlp(const void *config, struct error *err)
+static void check_otlp(const void *config, struct faults *faults)
 {
 	const struct otlp_config *c = config;
-	return c->protocols.grpc.present.enabled || c->protocols.http.server.present.enabled ||
-	       error_set(err, ERROR_CONFIG,
-			 "must specify at least one protocol when using the OTLP receiver");
+	if (!c->protocols.grpc.present.enabled && !c->protocols.http.server.present.enabled)
+		faults_relate(faults, "protocols",
+			      "must specify at least one protocol when using the OTLP receiver");
 }
 
 static const struct config_row protocol_rows[] = {

@@ -325,44 +325,38 @@ static void json_file_destroy(void *self)
 
 /* ---- configuration */
 
-static bool check_start(const char *start_at, struct error *err)
-{
-	return !strcmp(start_at, "beginning") || !strcmp(start_at, "end") ||
-	       error_set(err, ERROR_CONFIG, "start_at: must be beginning or end");
-}
-
-static bool check_unsupported(const struct json_file_config *c, struct error *err)
+static void check_unsupported(const struct json_file_config *c, struct faults *faults)
 {
 	if (c->storage)
-		return error_set(err, ERROR_CONFIG,
-				 "storage: not supported; the positions in files are remembered "
-				 "while the program runs");
+		faults_add(faults, "storage: not supported; the positions in files are remembered "
+				   "while the program runs");
 	if (*c->compression)
-		return error_set(
-			err, ERROR_CONFIG,
-			"compression: not supported; a compressed file cannot be followed");
+		faults_add(faults,
+			   "compression: not supported; a compressed file cannot be followed");
 	if (strcmp(c->encoding, "utf-8"))
-		return error_set(err, ERROR_CONFIG, "encoding: must be utf-8, as JSON requires");
-	if (c->multiline || c->header)
-		return error_set(err, ERROR_CONFIG, "%s: not supported; each line is one document",
-				 c->multiline ? "multiline" : "header");
+		faults_add(faults, "encoding: must be utf-8, as JSON requires");
+	if (c->multiline)
+		faults_add(faults, "multiline: not supported; each line is one document");
+	if (c->header)
+		faults_add(faults, "header: not supported; each line is one document");
 	if (c->ordering_criteria)
-		return error_set(err, ERROR_CONFIG,
-				 "ordering_criteria: not supported; files are read in the order of "
-				 "their names");
-	return !c->delete_after_read ||
-	       error_set(err, ERROR_CONFIG,
-			 "delete_after_read: not supported; files are only read");
+		faults_add(faults,
+			   "ordering_criteria: not supported; files are read in the order of "
+			   "their names");
+	if (c->delete_after_read)
+		faults_add(faults, "delete_after_read: not supported; files are only read");
 }
 
-static bool json_file_check(const void *config, struct error *err)
+static void json_file_check(const void *config, struct faults *faults)
 {
 	const struct json_file_config *c = config;
 	if (!c->include.count)
-		return error_set(err, ERROR_CONFIG, "include must be specified");
+		faults_add(faults, "include must be specified");
 	if (c->poll_interval.ns < 10000000)
-		return error_set(err, ERROR_CONFIG, "poll_interval: must be at least 10ms");
-	return check_start(c->start_at, err) && check_unsupported(c, err);
+		faults_add(faults, "poll_interval: must be at least 10ms");
+	if (strcmp(c->start_at, "beginning") != 0 && strcmp(c->start_at, "end") != 0)
+		faults_add(faults, "start_at: must be beginning or end");
+	check_unsupported(c, faults);
 }
 
 #define ROW(member, ...) CONFIG_ROW(struct json_file_config, member, .key = #member, __VA_ARGS__)

@@ -112,15 +112,14 @@ static const struct config_row grpc_rows[] = { RPC_SERVER_ROWS("localhost:7070")
 static const struct config_table grpc_table = { sizeof(struct rpc_server_config), grpc_rows,
 						rpc_server_check, .optional = true };
 
-static bool parca_check(const void *config, struct error *err)
+static void parca_check(const void *config, struct faults *faults)
 {
 	const struct parca_receiver_config *c = config;
 	const struct http_server_config *http = &c->protocols.http;
 	if (!c->protocols.grpc.present.enabled && !http->present.enabled)
-		return error_set(err, ERROR_CONFIG,
-				 "protocols: grpc, http or both must be specified");
-	return !http->present.enabled || (http->endpoint && *http->endpoint) ||
-	       error_set(err, ERROR_CONFIG, "protocols::http::endpoint: must be specified");
+		faults_add(faults, "protocols: grpc, http or both must be specified");
+	if (http->present.enabled && (!http->endpoint || !*http->endpoint))
+		faults_add(faults, "protocols::http::endpoint: must be specified");
 }
 
 static const struct config_row protocol_rows[] = {

@@ -82,19 +82,18 @@ static bool pprof_reopen(void *self, struct error *err)
 	       (!r->remote || pprof_remote_reopen(r->remote, err));
 }
 
-static bool pprof_check(const void *config, struct error *err)
+static void pprof_check(const void *config, struct faults *faults)
 {
 	const struct pprof_config *c = config;
 	if (c->self && c->self->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG,
-				 "self: not supported; let remote scrape the endpoint of the "
-				 "extension pprof");
+		faults_add(faults, "self: not supported; let remote scrape the endpoint of the "
+				   "extension pprof");
 	if (!c->server.present.enabled && !c->remote.present.enabled && !c->file.present.enabled)
-		return error_set(err, ERROR_CONFIG,
-				 "at least one of remote, file, self, or "
-				 "server must be configured");
-	return !c->server.present.enabled || (c->server.endpoint && *c->server.endpoint) ||
-	       error_set(err, ERROR_CONFIG, "server::endpoint: must be specified");
+		faults_relate(faults, "remote file self server",
+			      "at least one of remote, file, self, or "
+			      "server must be configured");
+	if (c->server.present.enabled && (!c->server.endpoint || !*c->server.endpoint))
+		faults_add(faults, "server::endpoint: must be specified");
 }
 
 static const struct config_row rows[] = {

@@ -333,22 +333,23 @@ void pprof_file_unref(struct pprof_file **slot)
 
 /* ---- configuration ---- */
 
-static bool check_file(const void *config, struct error *err)
+static void check_file(const void *config, struct faults *faults)
 {
 	const struct pprof_file_config *c = config;
 	if (!c->include.count)
-		return error_set(err, ERROR_CONFIG, "include must be specified");
+		faults_add(faults, "include must be specified");
 	if (strcmp(c->start_at, "beginning") && strcmp(c->start_at, "end"))
-		return error_set(err, ERROR_CONFIG, "start_at: must be beginning or end");
+		faults_add(faults, "start_at: must be beginning or end");
 	if (c->collection_interval.ns < 100000000)
-		return error_set(err, ERROR_CONFIG, "collection_interval: must be at least 100ms");
+		faults_add(faults, "collection_interval: must be at least 100ms");
 	if (c->initial_delay.ns < 0)
-		return error_set(err, ERROR_CONFIG, "initial_delay must not be negative");
+		faults_add(faults, "initial_delay must not be negative");
 	struct fields resource;
+	struct error why;
 	fields_init(&resource, &resource_limits);
-	bool ok = add_resource(&resource, &c->resource, err) || error_prefix(err, "resource");
+	if (!add_resource(&resource, &c->resource, &why))
+		faults_add(faults, "resource: %s", why.text);
 	fields_fini(&resource);
-	return ok;
 }
 
 #define ROW(member, ...) CONFIG_ROW(struct pprof_file_config, member, .key = #member, __VA_ARGS__)

@@ -30,18 +30,16 @@ static bool is_path(const char *text)
 	return true;
 }
 
-static bool check_profile(const void *config, struct error *err)
+static void check_profile(const void *config, struct faults *faults)
 {
 	const struct pprof_profile_config *c = config;
 	if (!is_path(c->path))
-		return error_set(err, ERROR_CONFIG,
-				 "path: must begin with / and must not contain "
-				 "white space or a fragment");
+		faults_add(faults, "path: must begin with / and must not contain "
+				   "white space or a fragment");
 	if (c->delta && c->seconds)
-		return error_set(err, ERROR_CONFIG,
-				 "delta and seconds cannot be combined: a profile of `seconds` is "
-				 "not cumulative");
-	return true;
+		faults_relate(faults, "seconds",
+			      "delta and seconds cannot be combined: a profile of `seconds` is "
+			      "not cumulative");
 }
 
 #define PROFILE_ROWS(path_default, seconds_default, delta_default) \
@@ -105,13 +103,12 @@ static const struct config_row profiles_rows[] = {
 static const struct config_table profiles_table = { sizeof(struct pprof_profiles_config),
 						    profiles_rows, NULL, false };
 
-static bool check_profiling(const void *config, struct error *err)
+static void check_profiling(const void *config, struct faults *faults)
 {
 	const struct pprof_profiling_config *c = config;
-	return !given(c->path_prefix) || is_path(c->path_prefix) ||
-	       error_set(err, ERROR_CONFIG,
-			 "path_prefix: must begin with / and must not contain "
-			 "white space or a fragment");
+	if (given(c->path_prefix) && !is_path(c->path_prefix))
+		faults_add(faults, "path_prefix: must begin with / and must not contain "
+				   "white space or a fragment");
 }
 
 static const struct config_row profiling_rows[] = {
@@ -136,14 +133,13 @@ static const struct config_row files_rows[] = {
 	{ 0 }
 };
 
-static bool check_files(const void *config, struct error *err)
+static void check_files(const void *config, struct faults *faults)
 {
 	const struct pprof_files_config *c = config;
 	if (!c->files.count)
-		return error_set(err, ERROR_CONFIG, "files: must not be empty");
-	return c->refresh_interval.ns >= INTERVAL_MIN_MS * 1000000 ||
-	       error_set(err, ERROR_CONFIG, "refresh_interval: must be at least %dms",
-			 INTERVAL_MIN_MS);
+		faults_add(faults, "files: must not be empty");
+	if (c->refresh_interval.ns < INTERVAL_MIN_MS * 1000000)
+		faults_add(faults, "refresh_interval: must be at least %dms", INTERVAL_MIN_MS);
 }
 
 static const struct config_table files_table = { sizeof(struct pprof_files_config), files_rows,
@@ -151,42 +147,44 @@ static const struct config_table files_table = { sizeof(struct pprof_files_confi
 
 /* ---- all ---- */
 
-static bool check_targets(const struct pprof_remote_config *c, struct error *err)
+static void check_targets(const struct pprof_remote_config *c, struct faults *faults)
 {
 	struct pprof_targets targets = { 0 };
-	bool ok = pprof_remote_targets(c, "", &targets, err);
+	struct error why;
+	if (!pprof_remote_targets(c, "", &targets, &why))
+		faults_relate(faults, "scheme profiling_config max_targets", "%s", why.text);
 	pprof_targets_fini(&targets);
-	return ok;
 }
 
-static bool check_times(const struct pprof_remote_config *c, struct error *err)
+static void check_times(const struct pprof_remote_config *c, struct faults *faults)
 {
 	if (c->collection_interval.ns < INTERVAL_MIN_MS * 1000000)
-		return error_set(err, ERROR_CONFIG, "collection_interval: must be at least %dms",
-				 INTERVAL_MIN_MS);
+		faults_add(faults, "collection_interval: must be at least %dms", INTERVAL_MIN_MS);
 	if (c->timeout.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "timeout: must be positive");
-	return (c->initial_delay.ns >= 0 && c->jitter.ns >= 0) ||
-	       error_set(err, ERROR_CONFIG, "initial_delay and jitter must not be negative");
+		faults_add(faults, "timeout: must be positive");
+	if (c->initial_delay.ns < 0)
+		faults_add(faults, "initial_delay must not be negative");
+	if (c->jitter.ns < 0)
+		faults_add(faults, "jitter must not be negative");
 }
 
-static bool check_remote(const void *config, struct error *err)
+static void check_remote(const void *config, struct faults *faults)
 {
 	const struct pprof_remote_config *c = config;
 	bool listed = (c->static_configs && c->static_configs->kind != NODE_NULL) ||
 		      c->file_sd_configs.count;
 	if (!given(c->endpoint) && !listed)
-		return error_set(err, ERROR_CONFIG,
-				 "endpoint must be specified, or static_configs or "
-				 "file_sd_configs");
+		faults_relate(faults, "static_configs file_sd_configs",
+			      "endpoint must be specified, or static_configs or "
+			      "file_sd_configs");
 	if (given(c->endpoint) && listed)
-		return error_set(err, ERROR_CONFIG,
-				 "endpoint cannot be combined with static_configs or "
-				 "file_sd_configs");
+		faults_add(faults, "endpoint cannot be combined with static_configs or "
+				   "file_sd_configs");
 	if (strcmp(c->scheme, "http") && strcmp(c->scheme, "https"))
-		return error_set(err, ERROR_CONFIG, "scheme: must be http or https");
-	return check_times(c, err) && check_targets(c, err) &&
-	       http_client_config_check(&c->client, "http://target", err);
+		faults_add(faults, "scheme: must be http or https");
+	check_times(c, faults);
+	check_targets(c, faults);
+	http_client_config_check(&c->client, "endpoint", "http://target", faults);
 }
 
 bool pprof_remote_targets(const struct pprof_remote_config *c, const char *job,

@@ -75,12 +75,12 @@ static bool pyroscope_reopen(void *self, struct error *err)
 	return http_intake_reopen(((struct pyroscope_receiver *)self)->intake, err);
 }
 
-static bool pyroscope_check(const void *config, struct error *err)
+static void pyroscope_check(const void *config, struct faults *faults)
 {
 	const struct pyroscope_receiver_config *c = config;
 	if (!c->server.endpoint || !*c->server.endpoint)
-		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	return http_server_check(&c->server, err);
+		faults_add(faults, "endpoint must be specified");
+	http_server_check(&c->server, faults);
 }
 
 static const struct config_row rows[] = {

@@ -179,10 +179,15 @@ static bool check_header(const char *what, size_t index, grpc_metadata m, struct
 			 what, index);
 }
 
+bool grpc_client_check_header(const struct pairs *headers, size_t index, struct error *err)
+{
+	return check_header("headers", index, header_of_pair(&headers->at[index]), err);
+}
+
 bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
 {
 	for (size_t i = 0; headers && i < headers->count; i++)
-		if (!check_header("headers", i, header_of_pair(&headers->at[i]), err))
+		if (!grpc_client_check_header(headers, i, err))
 			return false;
 	return true;
 }

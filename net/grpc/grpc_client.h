@@ -102,6 +102,8 @@ struct grpc_client;
 
 /* Can these headers be sent? err contains names, which are the operator's, but never values. */
 bool grpc_client_check_headers(const struct pairs *headers, struct error *err);
+/* The same of one of them. */
+bool grpc_client_check_header(const struct pairs *headers, size_t index, struct error *err);
 
 /* Can a call send this metadata? At most GRPC_METADATA_MAX entries, GRPC_METADATA_BYTES in total.
  * err contains indices, never values. [any thread] */

@@ -78,14 +78,15 @@ static bool is_off(const struct node *section)
 }
 
 /* A key that requests protection that does not exist is an error; it is never ignored. */
-bool rpc_server_check(const void *config, struct error *err)
+void rpc_server_check(const void *config, struct faults *faults)
 {
 	const struct rpc_server_config *c = config;
+	struct error why;
 	if (!is_off(c->middlewares) && c->middlewares->count)
-		return error_set(err, ERROR_CONFIG,
-				 "middlewares: this build has no middleware extension");
-	return !c->endpoint ||
-	       h2_address_check(c->endpoint, rpc_server_transports[c->transport.index], err);
+		faults_add(faults, "middlewares: this build has no middleware extension");
+	if (c->endpoint &&
+	    !h2_address_check(c->endpoint, rpc_server_transports[c->transport.index], &why))
+		faults_relate(faults, "transport", "%s", why.text);
 }
 
 struct size_limit rpc_server_message_limit(const struct rpc_server_config *config)

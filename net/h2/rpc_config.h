@@ -98,7 +98,7 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 /* clang-format on */
 
 /* For the `check` of such a table: rejects `middlewares`, which are not supported. */
-bool rpc_server_check(const void *config, struct error *err);
+void rpc_server_check(const void *config, struct faults *faults);
 
 /* Of a message, both compressed and decompressed. */
 struct size_limit rpc_server_message_limit(const struct rpc_server_config *config);

@@ -55,7 +55,7 @@ static bool has_part(CURLU *url, CURLUPart part)
 	return has;
 }
 
-static bool check_url(const char *text, struct error *err)
+static void check_url(const char *key, const char *text, struct faults *faults)
 {
 	CURLU *url = curl_url();
 	bool good = text && !curl_url_set(url, CURLUPART_URL, text, 0) &&
@@ -65,20 +65,19 @@ static bool check_url(const char *text, struct error *err)
 		    !has_part(url, CURLUPART_FRAGMENT);
 	curl_url_cleanup(url);
 	if (!good)
-		return error_set(err, ERROR_CONFIG, "endpoint must be an http:// or https:// URL");
-	return bare || error_set(err, ERROR_CONFIG,
-				 "endpoint must not contain a user, query or "
-				 "fragment");
+		faults_add(faults, "%s must be an http:// or https:// URL", key);
+	else if (!bare)
+		faults_add(faults, "%s must not contain a user, query or fragment", key);
 }
 
-bool http_client_check(const char *url, const struct pairs *headers, struct error *err)
+void http_client_check(const char *key, const char *url, const struct pairs *headers,
+		       struct faults *faults)
 {
-	if (!check_url(url, err))
-		return false;
-	for (size_t i = 0; headers && i < headers->count; i++)
-		if (!check_header(headers->at[i].name, headers->at[i].value.text, i, err))
-			return false;
-	return true;
+	struct error why;
+	check_url(key, url, faults);
+	for (size_t i = 0; i < headers->count; i++)
+		if (!check_header(headers->at[i].name, headers->at[i].value.text, i, &why))
+			faults_take(faults, &why);
 }
 
 bool http_client_check_headers(const struct metadatum *headers, struct error *err)

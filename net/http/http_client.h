@@ -82,9 +82,10 @@ struct http_result {
 
 struct http_client;
 
-/* Checks the URL, and the names and values of the headers. err contains names of keys, never
- * values. */
-bool http_client_check(const char *url, const struct pairs *headers, struct error *err);
+/* Reports what is wrong with the URL, which `key` has, and with the names and values of the
+ * headers. */
+void http_client_check(const char *key, const char *url, const struct pairs *headers,
+		       struct faults *faults);
 /* Can these headers be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in
  * total. err contains names, never values. [any thread] */
 enum { HTTP_HEADERS_MAX = 32, HTTP_HEADERS_BYTES = 16384 };

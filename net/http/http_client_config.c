@@ -11,29 +11,32 @@ static const char *given(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static bool check_authorization(const struct http_client_config *c, struct error *err)
+static void check_authorization(const struct http_client_config *c, struct faults *faults)
 {
 	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
 	if (c->auth.present.enabled && (basic || bearer))
-		return error_set(
-			err, ERROR_CONFIG,
-			"provide either auth or basic_auth and bearer_token, but not both");
-	if (basic && bearer)
-		return error_set(err, ERROR_CONFIG,
-				 "provide either basic_auth or bearer_token, but not both");
+		faults_add(
+			faults,
+			"auth: provide either auth or basic_auth and bearer_token, but not both");
+	else if (basic && bearer)
+		faults_add(faults, "bearer_token: provide either basic_auth or bearer_token, but "
+				   "not both");
 	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
 		if (!strcasecmp(c->headers.at[i].name, "authorization"))
-			return error_set(err, ERROR_CONFIG,
-					 "headers: Authorization must not be set together with "
-					 "basic_auth or bearer_token");
-	return true;
+			faults_add(faults,
+				   "headers[%zu]: Authorization must not be set together with "
+				   "basic_auth or bearer_token",
+				   i);
 }
 
-bool http_client_config_check(const struct http_client_config *c, const char *url,
-			      struct error *err)
+void http_client_config_check(const struct http_client_config *c, const char *key, const char *url,
+			      struct faults *faults)
 {
-	return http_client_check(url, &c->headers, err) &&
-	       http_client_check_proxy(c->proxy_url.text, err) && check_authorization(c, err);
+	struct error why;
+	http_client_check(key, url, &c->headers, faults);
+	if (!http_client_check_proxy(c->proxy_url.text, &why))
+		faults_take(faults, &why);
+	check_authorization(c, faults);
 }
 
 bool http_client_configure(struct http_client_options *o, const struct http_client_config *c,

@@ -67,9 +67,9 @@ extern const struct config_table http_cookies_table;
 			   "`HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.")
 /* clang-format on */
 
-/* Is the configuration valid, with this URL? */
-bool http_client_config_check(const struct http_client_config *config, const char *url,
-			      struct error *err);
+/* Reports what is wrong with the configuration, and with the URL, which the key `key` has. */
+void http_client_config_check(const struct http_client_config *config, const char *key,
+			      const char *url, struct faults *faults);
 /* The options that the configuration contains; it outlives the client. With an authenticator, the
  * headers of each request are those of net/decorated.h. ERROR_CONFIG: it is for servers only. */
 bool http_client_configure(struct http_client_options *options,

@@ -10,9 +10,9 @@ struct section {
 	struct http_server_config http;
 };
 
-static bool check_section(const void *config, struct error *err)
+static void check_section(const void *config, struct faults *faults)
 {
-	return http_server_check(config, err);
+	http_server_check(config, faults);
 }
 
 static const struct config_row section_rows[] = {
@@ -26,61 +26,73 @@ const struct config_table http_server_table = {
 	.optional = true,
 };
 
-static bool check_transport(const char *transport, struct error *err)
+static bool is_transport(const char *transport)
 {
 	static const char *const known[] = { "tcp", "tcp4", "tcp6", "unix" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(transport, known[i]))
 			return true;
-	return error_set(err, ERROR_CONFIG, "transport: must be one of tcp, tcp4, tcp6, unix");
+	return false;
 }
 
-static bool check_compression(const struct strings *names, struct error *err)
+static void check_address(const struct http_server_config *config, struct faults *faults)
+{
+	struct http_endpoint endpoint;
+	struct error why;
+	if (!is_transport(config->transport))
+		faults_add(faults, "transport: must be one of tcp, tcp4, tcp6, unix");
+	else if (config->endpoint &&
+		 !http_endpoint_parse(config->transport, config->endpoint, &endpoint, &why))
+		faults_relate(faults, "transport", "%s", why.text);
+}
+
+static void check_compression(const struct strings *names, struct faults *faults)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		if (compress_named(names->at[i]) == CODING_UNKNOWN)
-			return error_set(err, ERROR_CONFIG,
-					 "compression_algorithms[%zu]: unknown; supported are "
-					 "\"\", gzip, zstd, zlib, snappy, deflate, lz4 and "
-					 "x-snappy-framed",
-					 i);
+			faults_add(faults,
+				   "compression_algorithms[%zu]: unknown; supported are "
+				   "\"\", gzip, zstd, zlib, snappy, deflate, lz4 and "
+				   "x-snappy-framed",
+				   i);
 	}
-	return true;
 }
 
-static bool check_headers(const struct pairs *headers, struct error *err)
+static void check_headers(const struct pairs *headers, struct faults *faults)
 {
 	for (size_t i = 0; i < headers->count; i++) {
 		const struct pair *pair = &headers->at[i];
 		const char *value = pair->value.text ? pair->value.text : "";
 		if (!http_is_token(pair->name) || strpbrk(value, "\r\n"))
-			return error_set(err, ERROR_CONFIG,
-					 "response_headers[%zu]: invalid header name, or line "
-					 "break in the value",
-					 i);
+			faults_add(faults,
+				   "response_headers[%zu]: invalid header name, or line "
+				   "break in the value",
+				   i);
 		if (!strcasecmp(pair->name, "content-length") ||
 		    !strcasecmp(pair->name, "transfer-encoding") ||
 		    !strcasecmp(pair->name, "connection"))
-			return error_set(err, ERROR_CONFIG,
-					 "response_headers[%zu]: reserved for the server", i);
+			faults_add(faults, "response_headers[%zu]: reserved for the server", i);
 	}
-	return true;
 }
 
-static bool check_names(const char *key, const struct strings *names, struct error *err)
+static void check_names(const char *key, const struct strings *names, struct faults *faults)
 {
 	for (size_t i = 0; i < names->count; i++)
 		if (!http_is_token(names->at[i]))
-			return error_set(err, ERROR_CONFIG, "%s[%zu]: invalid header name", key, i);
-	return true;
+			faults_add(faults, "%s[%zu]: invalid header name", key, i);
 }
 
-static bool check_tls(const struct tls_server_config *tls, struct error *err)
+static void check_tls(const struct tls_server_config *tls, struct faults *faults)
 {
-	char *priorities = tls->present.enabled ? tls_choice_gnutls(tls, err) : NULL;
-	bool ok = priorities || !tls->present.enabled;
+	struct error why;
+	if (!tls->present.enabled)
+		return;
+	char *priorities = tls_choice_gnutls(tls, &why);
+	if (!priorities) {
+		error_prefix(&why, "tls");
+		faults_take(faults, &why);
+	}
 	memory_free(priorities);
-	return ok || error_prefix(err, "tls");
 }
 
 static bool named(const struct node *node)
@@ -88,22 +100,16 @@ static bool named(const struct node *node)
 	return node && node->kind != NODE_NULL && (node->kind == NODE_SCALAR || node->count);
 }
 
-bool http_server_check(const struct http_server_config *config, struct error *err)
+void http_server_check(const struct http_server_config *config, struct faults *faults)
 {
-	struct http_endpoint endpoint;
-	if (!check_transport(config->transport, err))
-		return false;
-	if (config->endpoint &&
-	    !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
-		return false;
+	check_address(config, faults);
 	if (named(config->middlewares))
-		return error_set(err, ERROR_CONFIG,
-				 "middlewares: this build has no middleware extension");
-	return check_tls(&config->tls, err) &&
-	       check_compression(&config->compression_algorithms, err) &&
-	       check_headers(&config->response_headers, err) &&
-	       check_names("cors::allowed_headers", &config->cors.allowed_headers, err) &&
-	       check_names("cors::exposed_headers", &config->cors.exposed_headers, err);
+		faults_add(faults, "middlewares: this build has no middleware extension");
+	check_tls(&config->tls, faults);
+	check_compression(&config->compression_algorithms, faults);
+	check_headers(&config->response_headers, faults);
+	check_names("cors::allowed_headers", &config->cors.allowed_headers, faults);
+	check_names("cors::exposed_headers", &config->cors.exposed_headers, faults);
 }
 
 struct size_limit http_server_body_limit(const struct http_server_config *config)

@@ -194,7 +194,7 @@ struct http_server_config {
 /* A separate optional section without a default endpoint. Its user requires or sets one. */
 extern const struct config_table http_server_table;
 /* The cross-field rules of these rows, for the check of a table that embeds them. */
-bool http_server_check(const struct http_server_config *config, struct error *err);
+void http_server_check(const struct http_server_config *config, struct faults *faults);
 /* max_request_body_size with its default; its `max` is for http_exchange_accept. */
 struct size_limit http_server_body_limit(const struct http_server_config *config);
 

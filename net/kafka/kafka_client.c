@@ -362,65 +362,55 @@ static bool is_set(const struct node *node)
 	return node && node->kind != NODE_NULL;
 }
 
-static bool check_sasl(const void *config, struct error *err)
+static void check_sasl(const void *config, struct faults *faults)
 {
 	const struct kafka_sasl_config *c = config;
 	if (strcmp(c->mechanism, "PLAIN") && strcmp(c->mechanism, "SCRAM-SHA-256") &&
 	    strcmp(c->mechanism, "SCRAM-SHA-512"))
-		return error_set(err, ERROR_CONFIG,
-				 "mechanism: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512");
+		faults_add(faults, "mechanism: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512");
 	if (is_set(c->aws_msk))
-		return error_set(err, ERROR_CONFIG,
-				 "aws_msk: credentials of AWS are not supported");
+		faults_add(faults, "aws_msk: credentials of AWS are not supported");
 	if (!c->username || !*c->username)
-		return error_set(err, ERROR_CONFIG, "username must be specified");
+		faults_add(faults, "username must be specified");
 	if (!c->password.text || !*c->password.text)
-		return error_set(err, ERROR_CONFIG, "password must be specified");
-	return true;
+		faults_add(faults, "password must be specified");
 }
 
-static bool check_auth(const void *config, struct error *err)
+static void check_auth(const void *config, struct faults *faults)
 {
 	const struct kafka_auth_config *c = config;
 	if (is_set(c->kerberos))
-		return error_set(err, ERROR_CONFIG,
-				 "kerberos: not supported; use sasl with SCRAM, or a client "
-				 "certificate");
+		faults_add(faults, "kerberos: not supported; use sasl with SCRAM, or a client "
+				   "certificate");
 	if (is_set(c->plain_text))
-		return error_set(err, ERROR_CONFIG,
-				 "plain_text: deprecated; use sasl with mechanism PLAIN");
+		faults_add(faults, "plain_text: deprecated; use sasl with mechanism PLAIN");
 	if (is_set(c->tls))
-		return error_set(err, ERROR_CONFIG,
-				 "tls: deprecated; use the section tls beside auth");
-	return true;
+		faults_add(faults, "tls: deprecated; use the section tls beside auth");
 }
 
-static bool check_metadata(const void *config, struct error *err)
+static void check_metadata(const void *config, struct faults *faults)
 {
 	const struct kafka_metadata_config *c = config;
 	if (c->refresh_interval.ns < 1000000 || c->refresh_interval.ns > INT64_C(3600000000000))
-		return error_set(err, ERROR_CONFIG, "refresh_interval: must be from 1ms to 1h");
+		faults_add(faults, "refresh_interval: must be from 1ms to 1h");
 	if (c->retry.backoff.ns < 1000000 || c->retry.backoff.ns > INT64_C(300000000000))
-		return error_set(err, ERROR_CONFIG, "retry::backoff: must be from 1ms to 5m");
-	return true;
+		faults_add(faults, "retry::backoff: must be from 1ms to 5m");
 }
 
-bool kafka_client_check(const struct kafka_client_config *c, struct error *err)
+void kafka_client_check(const struct kafka_client_config *c, struct faults *faults)
 {
 	if (!c->brokers.count)
-		return error_set(err, ERROR_CONFIG, "brokers must be specified");
+		faults_add(faults, "brokers must be specified");
 	for (size_t i = 0; i < c->brokers.count; i++)
 		if (!port_of(c->brokers.at[i]) || strpbrk(c->brokers.at[i], ", /@"))
-			return error_set(err, ERROR_CONFIG, "brokers[%zu]: must be host:port", i);
+			faults_add(faults, "brokers[%zu]: must be host:port", i);
 	if (c->resolve_canonical)
-		return error_set(err, ERROR_CONFIG,
-				 "resolve_canonical_bootstrap_servers_only: this version of "
-				 "librdkafka does not support it");
+		faults_add(faults, "resolve_canonical_bootstrap_servers_only: this version of "
+				   "librdkafka does not support it");
 	if (c->tls.server_name_override && *c->tls.server_name_override)
-		return error_set(err, ERROR_CONFIG,
-				 "tls::server_name_override: librdkafka verifies the name of each "
-				 "broker and cannot use another");
-	return true;
+		faults_add(faults,
+			   "tls::server_name_override: librdkafka verifies the name of each "
+			   "broker and cannot use another");
 }
 
 #define ROW(type, member, ...) CONFIG_ROW(struct type, member, .key = #member, __VA_ARGS__)

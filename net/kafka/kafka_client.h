@@ -71,7 +71,7 @@ extern const struct config_table kafka_auth_table, kafka_metadata_table;
 		       .help = "What the client asks of the cluster.")
 /* clang-format on */
 
-bool kafka_client_check(const struct kafka_client_config *config, struct error *err);
+void kafka_client_check(const struct kafka_client_config *config, struct faults *faults);
 bool kafka_client_uses_tls(const struct kafka_client_config *config);
 /* Logs what will not work with the librdkafka of this machine. */
 void kafka_client_warn(const struct kafka_client_config *config, const struct log *log);

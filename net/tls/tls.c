@@ -24,33 +24,33 @@ static bool tpm_wanted(const struct node *tpm)
 	return !enabled || enabled->kind != NODE_SCALAR || strcmp(enabled->text, "false") != 0;
 }
 
-static bool check_tpm(const struct node *tpm, struct error *err)
+static void check_tpm(const struct node *tpm, struct faults *faults)
 {
-	return !tpm_wanted(tpm) ||
-	       error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
+	if (tpm_wanted(tpm))
+		faults_add(faults, "tpm: keys in a TPM are not supported");
 }
 
-static bool check_client_choice(const struct tls_client_config *c, struct error *err)
+static void check_client_choice(const struct tls_client_config *c, struct faults *faults)
 {
+	static const char text[] = "not supported for clients: their libraries choose it";
 	bool tls_1_2, tls_1_3;
-	if (!tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, err))
-		return false;
-	if (c->cipher_suites.count || c->curve_preferences.count)
-		return error_set(err, ERROR_CONFIG,
-				 "%s: not supported for clients: their libraries choose it",
-				 c->cipher_suites.count ? "cipher_suites" : "curve_preferences");
-	return true;
+	tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, faults);
+	if (c->cipher_suites.count)
+		faults_add(faults, "cipher_suites: %s", text);
+	if (c->curve_preferences.count)
+		faults_add(faults, "curve_preferences: %s", text);
 }
 
 bool tls_client_check_any_version(const struct tls_client_config *c, struct error *err)
 {
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
 	bool tls_1_2, tls_1_3;
-	if (!tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, err))
-		return false;
-	return (tls_1_2 && tls_1_3) ||
-	       error_set(err, ERROR_CONFIG,
-			 "%s: the library of this client always offers TLS 1.2 and 1.3",
-			 tls_1_2 ? "max_version" : "min_version");
+	if (tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, &faults) &&
+	    !(tls_1_2 && tls_1_3))
+		faults_add(&faults, "%s: the library of this client always offers TLS 1.2 and 1.3",
+			   tls_1_2 ? "max_version" : "min_version");
+	return problems_end(&problems, err);
 }
 
 static bool given(const char *file, const struct secret *pem)
@@ -58,47 +58,45 @@ static bool given(const char *file, const struct secret *pem)
 	return (file && *file) || (pem && pem->text && *pem->text);
 }
 
-static bool check_one_source(const char *what, const char *file, const struct secret *pem,
-			     struct error *err)
+static void check_one_source(const char *what, const char *file, const struct secret *pem,
+			     struct faults *faults)
 {
 	if (file && *file && pem->text && *pem->text)
-		return error_set(err, ERROR_CONFIG,
-				 "provide either %s_file or %s_pem, but not both", what, what);
-	return true;
+		faults_add(faults, "provide either %s_file or %s_pem, but not both", what, what);
 }
 
-static bool check_server(const void *config, struct error *err)
+static void check_server(const void *config, struct faults *faults)
 {
 	const struct tls_server_config *c = config;
-	struct tls_choice choice;
-	if (!tls_choice_openssl(c, &choice, err) || !check_tpm(c->tpm, err) ||
-	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
-	    !check_one_source("key", c->key_file, &c->key_pem, err))
-		return false;
+	tls_choice_check(c, faults);
+	check_tpm(c->tpm, faults);
+	check_one_source("cert", c->cert_file, &c->cert_pem, faults);
+	check_one_source("key", c->key_file, &c->key_pem, faults);
 	if (!given(c->cert_file, &c->cert_pem) || !given(c->key_file, &c->key_pem))
-		return error_set(err, ERROR_CONFIG,
-				 "TLS configuration must include both "
-				 "certificate and key for server connections");
-	return true;
+		faults_relate(faults, "cert_file cert_pem key_file key_pem",
+			      "TLS configuration must include both certificate and key for server "
+			      "connections");
 }
 
-static bool check_client(const void *config, struct error *err)
+static void check_client(const void *config, struct faults *faults)
 {
 	const struct tls_client_config *c = config;
-	if (!check_client_choice(c, err) || !check_tpm(c->tpm, err) ||
-	    !check_one_source("ca", c->ca_file, &c->ca_pem, err) ||
-	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
-	    !check_one_source("key", c->key_file, &c->key_pem, err))
-		return false;
+	check_client_choice(c, faults);
+	check_tpm(c->tpm, faults);
+	check_one_source("ca", c->ca_file, &c->ca_pem, faults);
+	check_one_source("cert", c->cert_file, &c->cert_pem, faults);
+	check_one_source("key", c->key_file, &c->key_pem, faults);
 	if (given(c->cert_file, &c->cert_pem) != given(c->key_file, &c->key_pem))
-		return error_set(err, ERROR_CONFIG,
-				 "for auth via TLS, provide both certificate and key, or neither");
-	return true;
+		faults_relate(faults, "cert_file cert_pem key_file key_pem",
+			      "for auth via TLS, provide both certificate and key, or neither");
 }
 
-static bool check_client_of_any_version(const void *config, struct error *err)
+static void check_client_of_any_version(const void *config, struct faults *faults)
 {
-	return check_client(config, err) && tls_client_check_any_version(config, err);
+	struct error why;
+	check_client(config, faults);
+	if (!tls_client_check_any_version(config, &why))
+		faults_take(faults, &why);
 }
 
 #define COMMON_ROWS(type) \

@@ -63,34 +63,32 @@ struct chosen {
 	unsigned exchanges, ciphers, ciphers_1_3; /* of the suites */
 };
 
-static bool read_version(const char *key, const char *text, int *version, struct error *err)
+static bool read_version(const char *key, const char *text, int *version, struct faults *faults)
 {
 	if (!text || !*text)
 		return true;
 	if (strcmp(text, "1.2") == 0 || strcmp(text, "1.3") == 0)
 		return *version = text[2] == '2' ? TLS_1_2 : TLS_1_3, true;
 	if (strcmp(text, "1.0") == 0 || strcmp(text, "1.1") == 0)
-		return error_set(err, ERROR_CONFIG,
-				 "%s: TLS %s is not supported: the security level of the TLS "
-				 "libraries excludes it; use \"1.2\" or \"1.3\"",
-				 key, text);
-	return error_set(err, ERROR_CONFIG, "%s: unsupported TLS version; use \"1.2\" or \"1.3\"",
-			 key);
+		return faults_add(faults,
+				  "%s: TLS %s is not supported: the security level of the TLS "
+				  "libraries excludes it; use \"1.2\" or \"1.3\"",
+				  key, text);
+	return faults_add(faults, "%s: unsupported TLS version; use \"1.2\" or \"1.3\"", key);
 }
 
 bool tls_choice_versions(const char *min_version, const char *max_version, bool *tls_1_2,
-			 bool *tls_1_3, struct error *err)
+			 bool *tls_1_3, struct faults *faults)
 {
 	int min = TLS_1_2, max = TLS_1_3;
-	if (!read_version("min_version", min_version, &min, err) ||
-	    !read_version("max_version", max_version, &max, err))
-		return false;
-	if (min > max)
-		return error_set(err, ERROR_CONFIG,
-				 "min_version cannot be greater than max_version");
+	bool ok = read_version("min_version", min_version, &min, faults);
+	ok &= read_version("max_version", max_version, &max, faults);
 	*tls_1_2 = min == TLS_1_2;
 	*tls_1_3 = max == TLS_1_3;
-	return true;
+	if (ok && min > max)
+		return faults_relate(faults, "max_version",
+				     "min_version cannot be greater than max_version");
+	return ok;
 }
 
 static bool has_suite(const struct chosen *c, const struct suite *suite)
@@ -111,30 +109,34 @@ static void add_suite(struct chosen *c, const struct suite *suite)
 	c->ciphers_1_3 |= suite->exchange ? 0 : suite->cipher;
 }
 
-static bool read_suites(const struct strings *names, struct chosen *c, struct error *err)
+static void read_suite(const char *name, size_t i, struct chosen *c, struct faults *faults)
 {
-	for (size_t i = 0; i < names->count; i++) {
-		size_t at = 0;
-		while (at < COUNT(all_suites) && strcmp(names->at[i], all_suites[at].name) != 0)
-			at++;
-		if (at == COUNT(all_suites))
-			return error_set(
-				err, ERROR_CONFIG,
-				"cipher_suites[%zu]: unknown or insecure; supported are "
-				"TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, "
-				"TLS_CHACHA20_POLY1305_SHA256 and "
-				"TLS_ECDHE_{RSA,ECDSA}_WITH_{AES_128_GCM_SHA256,AES_256_GCM_SHA384,CHACHA20_POLY1305_SHA256,AES_128_CBC_SHA,AES_256_CBC_SHA}",
-				i);
+	size_t at = 0;
+	while (at < COUNT(all_suites) && strcmp(name, all_suites[at].name) != 0)
+		at++;
+	if (at < COUNT(all_suites))
 		add_suite(c, &all_suites[at]);
-	}
+	else
+		faults_add(
+			faults,
+			"cipher_suites[%zu]: unknown or insecure; supported are "
+			"TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, "
+			"TLS_CHACHA20_POLY1305_SHA256 and "
+			"TLS_ECDHE_{RSA,ECDSA}_WITH_{AES_128_GCM_SHA256,AES_256_GCM_SHA384,CHACHA20_POLY1305_SHA256,AES_128_CBC_SHA,AES_256_CBC_SHA}",
+			i);
+}
+
+static void read_suites(const struct strings *names, struct chosen *c, struct faults *faults)
+{
+	for (size_t i = 0; i < names->count; i++)
+		read_suite(names->at[i], i, c, faults);
 	if (!c->suite_count || c->exchanges || !c->tls_1_2)
-		return true;
-	if (!c->tls_1_3)
-		return error_set(err, ERROR_CONFIG,
-				 "cipher_suites: none of the suites belongs to TLS 1.2, but "
-				 "max_version is \"1.2\"");
+		return;
 	c->tls_1_2 = false;
-	return true;
+	if (!c->tls_1_3)
+		faults_relate(faults, "max_version",
+			      "cipher_suites: none of the suites belongs to TLS 1.2, but "
+			      "max_version is \"1.2\"");
 }
 
 static void add_curve(struct chosen *c, const struct curve *curve)
@@ -145,29 +147,44 @@ static void add_curve(struct chosen *c, const struct curve *curve)
 	c->curves[c->curve_count++] = curve;
 }
 
-static bool read_curves(const struct strings *names, struct chosen *c, struct error *err)
+static void read_curves(const struct strings *names, struct chosen *c, struct faults *faults)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		size_t at = 0;
 		while (at < COUNT(all_curves) && strcmp(names->at[i], all_curves[at].name) != 0)
 			at++;
-		if (at == COUNT(all_curves))
-			return error_set(err, ERROR_CONFIG,
-					 "curve_preferences[%zu]: not supported; use X25519, "
-					 "P256, P384 or P521",
-					 i);
-		add_curve(c, &all_curves[at]);
+		if (at < COUNT(all_curves))
+			add_curve(c, &all_curves[at]);
+		else
+			faults_add(faults,
+				   "curve_preferences[%zu]: not supported; use X25519, P256, P384 "
+				   "or P521",
+				   i);
 	}
-	return true;
+}
+
+static void read_all(const struct tls_server_config *config, struct chosen *c,
+		     struct faults *faults)
+{
+	*c = (struct chosen){ 0 };
+	tls_choice_versions(config->min_version, config->max_version, &c->tls_1_2, &c->tls_1_3,
+			    faults);
+	read_suites(&config->cipher_suites, c, faults);
+	read_curves(&config->curve_preferences, c, faults);
+}
+
+void tls_choice_check(const struct tls_server_config *config, struct faults *faults)
+{
+	struct chosen c;
+	read_all(config, &c, faults);
 }
 
 static bool choose(const struct tls_server_config *config, struct chosen *c, struct error *err)
 {
-	*c = (struct chosen){ 0 };
-	return tls_choice_versions(config->min_version, config->max_version, &c->tls_1_2,
-				   &c->tls_1_3, err) &&
-	       read_suites(&config->cipher_suites, c, err) &&
-	       read_curves(&config->curve_preferences, c, err);
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
+	read_all(config, c, &faults);
+	return problems_end(&problems, err);
 }
 
 static void choose_defaults(struct chosen *c)

@@ -21,15 +21,17 @@ struct tls_choice {
 	bool ordered; /* the operator wrote a list: the server's order decides */
 };
 
-/* False with ERROR_CONFIG: a name or version is unknown or not supported; the message lists those
- * that are supported. */
+/* Reports each name and version that is unknown or not supported; the message lists those that are
+ * supported. */
+void tls_choice_check(const struct tls_server_config *config, struct faults *faults);
+/* False with ERROR_CONFIG: a name or version is unknown or not supported. */
 bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out,
 			struct error *err);
 
-/* Which versions min_version and max_version (NULL or "": the default) leave of 1.2 and 1.3; the
- * same errors. */
+/* Which versions min_version and max_version (NULL or "": the default) leave of 1.2 and 1.3. False:
+ * an error is reported. */
 bool tls_choice_versions(const char *min_version, const char *max_version, bool *tls_1_2,
-			 bool *tls_1_3, struct error *err);
+			 bool *tls_1_3, struct faults *faults);
 
 /*
  * A GnuTLS priority string, to be freed with memory_free. GnuTLS selects ciphers and key exchanges

@@ -73,7 +73,7 @@ extern const struct config_table queue_table, dead_letter_table;
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
 /* Rules that concern several of these. */
-bool delivery_config_check(const struct delivery_config *config, struct error *err);
+void delivery_config_check(const struct delivery_config *config, struct faults *faults);
 /* Does its queue survive a restart? Receivers with `ack: durable` need that. */
 bool delivery_config_is_durable(const struct delivery_config *config);
 

@@ -26,18 +26,19 @@ static bool batches_bytes(const struct queue_config *q)
 	       (q->batch.sizer.index == BATCH_SIZER_OF_QUEUE && q->sizer.index == SIZER_BYTES);
 }
 
-static bool check_batch(const void *config, struct error *err)
+static void check_batch(const void *config, struct faults *faults)
 {
 	const struct queue_batch_config *b = config;
 	if (b->flush_timeout.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive");
-	if (b->min_size < 0 || b->max_size < 0)
-		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative",
-				 b->min_size < 0 ? "min_size" : "max_size");
+		faults_add(faults, "`flush_timeout` must be positive");
+	if (b->min_size < 0)
+		faults_add(faults, "`min_size` must be non-negative");
+	if (b->max_size < 0)
+		faults_add(faults, "`max_size` must be non-negative");
 	if (b->max_size && b->max_size < b->min_size)
-		return error_set(err, ERROR_CONFIG,
-				 "`max_size` must be greater or equal to `min_size`");
-	return batcher_check_keys(&b->partition.metadata_keys, err);
+		faults_relate(faults, "min_size",
+			      "`max_size` must be greater or equal to `min_size`");
+	batcher_check_keys(&b->partition.metadata_keys, "partition::metadata_keys", faults);
 }
 
 /* A queue that counts something else holds batches of any size. */
@@ -64,25 +65,25 @@ struct batch_settings queue_batching(const struct queue_config *q)
 	};
 }
 
-static bool check_queue(const void *config, struct error *err)
+static void check_queue(const void *config, struct faults *faults)
 {
 	const struct queue_config *q = config;
 	if (q->num_consumers <= 0)
-		return error_set(err, ERROR_CONFIG, "`num_consumers` must be positive");
+		faults_add(faults, "`num_consumers` must be positive");
 	if (q->num_consumers > CONSUMERS_MAX)
-		return error_set(err, ERROR_CONFIG, "`num_consumers` must be at most %d",
-				 CONSUMERS_MAX);
+		faults_add(faults, "`num_consumers` must be at most %d", CONSUMERS_MAX);
 	if (q->max_age.ns < 0)
-		return error_set(err, ERROR_CONFIG, "`max_age` must be non-negative");
+		faults_add(faults, "`max_age` must be non-negative");
 	if (q->queue_size <= 0)
-		return error_set(err, ERROR_CONFIG, "`queue_size` must be positive");
+		faults_add(faults, "`queue_size` must be positive");
 	if (q->storage && q->wait_for_result)
-		return error_set(err, ERROR_CONFIG,
-				 "`wait_for_result` is not supported with a persistent queue "
-				 "configured with `storage`");
-	return holds_a_batch(q) || error_set(err, ERROR_CONFIG,
-					     "batch: `min_size` must be less than or equal to "
-					     "`queue_size`");
+		faults_relate(faults, "storage",
+			      "`wait_for_result` is not supported with a persistent queue "
+			      "configured with `storage`");
+	if (!holds_a_batch(q))
+		faults_relate(faults, "queue_size sizer batch::sizer",
+			      "batch: `min_size` must be less than or equal to "
+			      "`queue_size`");
 }
 
 static const struct config_row partition_rows[] = {
@@ -166,11 +167,11 @@ const struct config_table queue_table = { .size = sizeof(struct queue_config),
 					  .check = check_queue,
 					  .optional = true };
 
-static bool check_dead_letter(const void *config, struct error *err)
+static void check_dead_letter(const void *config, struct faults *faults)
 {
 	const struct dead_letter_config *c = config;
-	return !c->present.enabled || (c->directory && *c->directory) ||
-	       error_set(err, ERROR_CONFIG, "`directory` must be non-empty");
+	if (!c->directory || !*c->directory)
+		faults_add(faults, "`directory` must be non-empty");
 }
 
 static const struct config_row dead_letter_rows[] = {
@@ -192,15 +193,14 @@ const struct config_table dead_letter_table = { .size = sizeof(struct dead_lette
 						.check = check_dead_letter,
 						.optional = true };
 
-bool delivery_config_check(const struct delivery_config *c, struct error *err)
+void delivery_config_check(const struct delivery_config *c, struct faults *faults)
 {
 	const struct queue_config *q = &c->sending_queue;
 	if (!c->required && q->present.enabled && (q->wait_for_result || q->block_on_overflow))
-		return error_set(err, ERROR_CONFIG,
-				 "sending_queue: `%s` contradicts `required: false`: senders never "
-				 "wait for a best-effort destination",
-				 q->wait_for_result ? "wait_for_result" : "block_on_overflow");
-	return true;
+		faults_relate(faults, "required",
+			      "sending_queue: `%s` contradicts `required: false`: senders never "
+			      "wait for a best-effort destination",
+			      q->wait_for_result ? "wait_for_result" : "block_on_overflow");
 }
 
 bool delivery_config_is_durable(const struct delivery_config *c)

@@ -300,40 +300,53 @@ struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
 	return (struct packet_form){ encoding, c->coding, c->level };
 }
 
-static bool check_compression(const struct grpc_sender_config *config, struct error *err)
+static void check_compression(const struct grpc_sender_config *config, struct faults *faults)
 {
 	const struct compression *c = compression_of(config);
+	struct error why;
 	if (!c)
-		return error_set(err, ERROR_CONFIG,
-				 "compression: unsupported type; use gzip, zstd, snappy or none");
-	return grpc_coding_check(c->coding, err);
+		faults_add(faults, "compression: unsupported type; use gzip, zstd, snappy or none");
+	else if (!grpc_coding_check(c->coding, &why))
+		faults_take(faults, &why);
 }
 
-static bool check_balancer(const char *name, struct error *err)
+static void check_headers(const struct pairs *headers, struct faults *faults)
 {
-	if (!strcmp(name, "round_robin") || !strcmp(name, "pick_first"))
-		return true;
-	return error_set(err, ERROR_CONFIG,
-			 "invalid balancer_name: neither round_robin nor pick_first");
+	struct error why;
+	for (size_t i = 0; i < headers->count; i++)
+		if (!grpc_client_check_header(headers, i, &why))
+			faults_take(faults, &why);
 }
 
-static bool check_extensions(const struct grpc_sender_config *c, struct error *err)
+static bool is_balancer(const char *name)
 {
+	return !strcmp(name, "round_robin") || !strcmp(name, "pick_first");
+}
+
+void grpc_sender_check_but_endpoint(const struct grpc_sender_config *c, struct faults *faults)
+{
+	struct error why;
+	if (!tls_client_check_any_version(&c->tls, &why)) {
+		error_prefix(&why, "tls");
+		faults_take(faults, &why);
+	}
+	check_compression(c, faults);
+	if (!is_balancer(c->balancer_name))
+		faults_add(faults, "balancer_name: invalid balancer_name: neither round_robin nor "
+				   "pick_first");
+	check_headers(&c->headers, faults);
 	if (c->middlewares && c->middlewares->count)
-		return error_set(err, ERROR_CONFIG,
-				 "middlewares: this build has no middleware extension");
-	return true;
+		faults_add(faults, "middlewares: this build has no middleware extension");
 }
 
-bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
+void grpc_sender_check(const struct grpc_sender_config *c, struct faults *faults)
 {
 	struct grpc_endpoint endpoint;
-	bool ok = grpc_endpoint_parse(c->endpoint, &endpoint, err);
+	struct error why;
+	if (!grpc_endpoint_parse(c->endpoint, &endpoint, &why))
+		faults_take(faults, &why);
 	grpc_endpoint_fini(&endpoint);
-	if (ok && !tls_client_check_any_version(&c->tls, err))
-		return error_prefix(err, "tls");
-	return ok && check_compression(c, err) && check_balancer(c->balancer_name, err) &&
-	       grpc_client_check_headers(&c->headers, err) && check_extensions(c, err);
+	grpc_sender_check_but_endpoint(c, faults);
 }
 
 static const struct config_row keepalive_rows[] = {

@@ -101,7 +101,9 @@ extern const struct config_table grpc_keepalive_table;
 	"or without `https://`, `http://`, `dns:///` or `passthrough:///`. `NO_PROXY` lists hosts without a proxy."
 /* clang-format on */
 
-bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);
+void grpc_sender_check(const struct grpc_sender_config *config, struct faults *faults);
+/* For GRPC_SENDER_ROWS_BUT_ENDPOINT. */
+void grpc_sender_check_but_endpoint(const struct grpc_sender_config *config, struct faults *faults);
 /* The form of the messages to pass to grpc_sender_send, for an encoding of the exporter. */
 struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
 				    enum packet_encoding encoding);

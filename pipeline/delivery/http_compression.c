@@ -32,8 +32,8 @@ static bool has_level(enum coding coding, int64_t level)
 	}
 }
 
-bool http_compression_check(const struct http_compression_config *config, unsigned codings,
-			    struct error *err)
+void http_compression_check(const struct http_compression_config *config, unsigned codings,
+			    struct faults *faults)
 {
 	static const char *const names[] = { "gzip", "zlib",   "deflate",         "zstd",
 					     "lz4",  "snappy", "x-snappy-framed", NULL };
@@ -42,15 +42,14 @@ bool http_compression_check(const struct http_compression_config *config, unsign
 	while (name && names[i] && strcmp(name, names[i]))
 		i++;
 	if ((name && !names[i]) || !(codings & 1u << coding_of(config)))
-		return error_set(err, ERROR_CONFIG, "compression: unsupported type; use %s",
-				 codings == HTTP_COMPRESSION_ALL
-					 ? "gzip, zstd, zlib, deflate, lz4, snappy, "
-					   "x-snappy-framed or none"
-					 : "gzip or none");
-	return has_level(coding_of(config), config->params.level) ||
-	       error_set(err, ERROR_CONFIG,
-			 "compression_params::level: unsupported for this compression; see the "
-			 "manual");
+		faults_add(faults, "compression: unsupported type; use %s",
+			   codings == HTTP_COMPRESSION_ALL ? "gzip, zstd, zlib, deflate, lz4, "
+							     "snappy, x-snappy-framed or none"
+							   : "gzip or none");
+	else if (!has_level(coding_of(config), config->params.level))
+		faults_relate(faults, "compression",
+			      "compression_params::level: unsupported for this compression; see "
+			      "the manual");
 }
 
 static int level_of(enum coding coding, int64_t level)

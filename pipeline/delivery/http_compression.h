@@ -31,8 +31,8 @@ extern const struct config_table http_level_table;
 #define HTTP_COMPRESSION_ALL ((1u << CODING_COUNT) - 1)
 
 /* Is it one of the codings that the destination accepts, and does it have this level? */
-bool http_compression_check(const struct http_compression_config *config, unsigned codings,
-			    struct error *err);
+void http_compression_check(const struct http_compression_config *config, unsigned codings,
+			    struct faults *faults);
 /* The form of a checked configuration. */
 struct packet_form http_compression_form(const struct http_compression_config *config,
 					 enum packet_encoding encoding);

@@ -236,11 +236,12 @@ struct packet_form http_sender_form(const struct http_sender_config *config,
 	return http_compression_form(&config->compression, encoding);
 }
 
-bool http_sender_check(const struct http_sender_config *c, const char *endpoint, unsigned codings,
-		       struct error *err)
+void http_sender_check(const struct http_sender_config *c, const char *key, const char *endpoint,
+		       unsigned codings, struct faults *faults)
 {
-	if (!endpoint || !*endpoint)
-		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	return http_client_config_check(&c->http, endpoint, err) &&
-	       http_compression_check(&c->compression, codings, err);
+	bool given = endpoint && *endpoint;
+	if (!given)
+		faults_add(faults, "%s must be specified", key);
+	http_client_config_check(&c->http, key, given ? endpoint : "http://unknown", faults);
+	http_compression_check(&c->compression, codings, faults);
 }

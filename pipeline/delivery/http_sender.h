@@ -38,10 +38,10 @@ struct http_sender_config {
 	HTTP_COMPRESSION_ROWS(type, member.compression, compressions)
 /* clang-format on */
 
-/* Is the configuration valid, with this endpoint, and these codings (net/compress.h, 1 << coding
- * each)? */
-bool http_sender_check(const struct http_sender_config *config, const char *endpoint,
-		       unsigned codings, struct error *err);
+/* Reports what is wrong with the configuration, with the endpoint, which the key `key` has, and
+ * these codings (net/compress.h, 1 << coding each). */
+void http_sender_check(const struct http_sender_config *config, const char *key,
+		       const char *endpoint, unsigned codings, struct faults *faults);
 /* The form of the bodies to pass to http_sender_send, for an encoding of the exporter. */
 struct packet_form http_sender_form(const struct http_sender_config *config,
 				    enum packet_encoding encoding);

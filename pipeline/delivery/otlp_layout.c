@@ -7,12 +7,13 @@ enum { INLINE, INDEX };
 const char *const otlp_layout_schemas[] = { "v1.8", "v1.9", "v1.10", NULL };
 const char *const otlp_layout_references[] = { "inline", "index", NULL };
 
-bool otlp_layout_check(const struct otlp_layout_config *config, struct error *err)
+void otlp_layout_check(const struct otlp_layout_config *config, struct faults *faults)
 {
-	return config->schema.index == V1_10 || config->references.index == INLINE ||
-	       error_set(err, ERROR_CONFIG,
-			 "references: `index` requires `schema: v1.10`, because earlier releases "
-			 "of OTLP have no references");
+	if (config->schema.index != V1_10 && config->references.index != INLINE)
+		faults_relate(
+			faults, "schema",
+			"references: `index` requires `schema: v1.10`, because earlier releases "
+			"of OTLP have no references");
 }
 
 enum packet_encoding otlp_layout_encoding(const struct otlp_layout_config *config, bool json)

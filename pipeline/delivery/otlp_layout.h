@@ -30,7 +30,7 @@ extern const char *const otlp_layout_schemas[], *const otlp_layout_references[];
 	"temporality, which 1.8 has fields for, are sent as attributes.\n\n"
 /* clang-format on */
 
-bool otlp_layout_check(const struct otlp_layout_config *config, struct error *err);
+void otlp_layout_check(const struct otlp_layout_config *config, struct faults *faults);
 /* Of a checked configuration. */
 enum packet_encoding otlp_layout_encoding(const struct otlp_layout_config *config, bool json);
 

@@ -56,13 +56,13 @@ static const struct config_row limits_rows[] = {
 	{ 0 }
 };
 
-static bool check_limits(const void *config, struct error *err)
+static void check_limits(const void *config, struct faults *faults)
 {
 	const struct limits_config *c = config;
-	if (c->max_age.ns < 0 || c->max_ahead.ns < 0)
-		return error_set(err, ERROR_CONFIG,
-				 "`max_age` and `max_ahead` must be non-negative");
-	return true;
+	if (c->max_age.ns < 0)
+		faults_add(faults, "`max_age` must be non-negative");
+	if (c->max_ahead.ns < 0)
+		faults_add(faults, "`max_ahead` must be non-negative");
 }
 
 const struct config_table limits_table = { .size = sizeof(struct limits_config),

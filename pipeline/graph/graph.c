@@ -99,13 +99,19 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 	return create(g, instance, NULL, err) ? instance : NULL;
 }
 
-/* inventory_read has checked that the name is declared. */
+/* NULL: there is none without an error. inventory_read has reported that. */
 static const struct declared *resolve(const struct graph *g, enum component_kind kind,
 				      const char *id)
 {
 	const struct declared *declared = inventory_find(&g->inventory, kind, id);
-	assert(declared);
-	return declared;
+	return declared && declared->sound ? declared : NULL;
+}
+
+/* No text: it needs a component that has an error. */
+static void note(struct problems *problems, const struct error *why)
+{
+	if (*why->text)
+		problems_add(problems, why);
 }
 
 static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i)
@@ -113,18 +119,16 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static bool build_extensions(struct graph *g, struct problems *problems)
+static void build_extensions(struct graph *g, struct problems *problems)
 {
 	const struct strings *list = &g->inventory.service.extensions;
-	bool ok = true;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct declared *d = resolve(g, COMPONENT_EXTENSION, list->at[i]);
 		struct error why;
 		error_clear(&why);
-		if (!graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, &why))
-			ok = problems_add(problems, &why);
+		if (d && !graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, &why))
+			note(problems, &why);
 	}
-	return ok;
 }
 
 /* Connectors stand among exporters and receivers. */
@@ -143,33 +147,28 @@ static bool build_exporter(struct graph *g, const struct declared *d, struct err
 	return instance->exporter && graph_resolved(g, d, err);
 }
 
-static bool build_exporters(struct graph *g, const struct strings *list, struct problems *problems)
+static void build_exporters(struct graph *g, const struct strings *list, struct problems *problems)
 {
-	bool ok = true;
 	for (size_t i = 0; i < list->count; i++) {
-		if (is_connector(g, list->at[i]))
-			continue;
 		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
 		struct error why;
 		error_clear(&why);
-		if (!graph_find(g, COMPONENT_EXPORTER, d->id) && !build_exporter(g, d, &why))
-			ok = problems_add(problems, &why);
+		if (d && !graph_find(g, COMPONENT_EXPORTER, d->id) && !build_exporter(g, d, &why))
+			note(problems, &why);
 	}
-	return ok;
 }
 
-static bool build_stages(struct graph *g, struct pipeline *path, const struct strings *list,
+static void build_stages(struct graph *g, struct pipeline *path, const struct strings *list,
 			 struct problems *problems)
 {
-	bool ok = true;
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
 		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, list->at[k]);
 		struct error why;
 		error_clear(&why);
-		struct instance *instance = graph_add(g, d, path, &why);
+		struct instance *instance = d ? graph_add(g, d, path, &why) : NULL;
 		if (!instance) {
-			ok = problems_add(problems, &why);
+			note(problems, &why);
 			continue;
 		}
 		struct stage *stage = &path->stages[path->stage_count++];
@@ -183,7 +182,17 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 		if (d->factory->processor->settle)
 			d->factory->processor->settle(instance->self, &path->settings);
 	}
-	return ok;
+}
+
+static void build_receivers(struct graph *g, const struct strings *list, struct problems *problems)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[i]);
+		struct error why;
+		error_clear(&why);
+		if (d && !graph_find(g, COMPONENT_RECEIVER, d->id) && !add_instance(g, d, &why))
+			note(problems, &why);
+	}
 }
 
 static void add_destinations(struct graph *g, struct pipeline *path,
@@ -229,8 +238,9 @@ static void open_batches(struct graph *g, struct route *route)
 	});
 }
 
-static bool build_receiver(struct graph *g, const struct declared *d, struct error *err)
+static void open_gate(struct graph *g, struct instance *receiver)
 {
+	const struct declared *d = receiver->declared;
 	struct pipeline **paths = memory_array(g->pipeline_count, sizeof(struct pipeline *));
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
@@ -245,9 +255,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		pipeline_expect_senders(paths[i], ack);
 	struct reception *reception = &g->receptions[g->reception_count++];
 	reception->paths = paths;
-	reception->receiver = add_instance(g, d, err);
-	if (!reception->receiver)
-		return false;
+	reception->receiver = receiver;
 	reception->gate = gate_new(&(struct gate_options){
 		.receiver = d->id,
 		.paths = paths,
@@ -258,50 +266,38 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.seats = g->seats,
 		.tenants = g->tenants,
 		.limits = g->inventory.service.limits,
-		.duplicates = reception->receiver->duplicates,
+		.duplicates = receiver->duplicates,
 		.ack = ack,
 		.screen = { g->options.kills, g->quotas, g->budget },
 		.metrics = g->options.metrics,
 		.ledger = g->options.ledger,
 		.log = &g->log,
 	});
-	if (!reception->receiver->started)
-		entrance_lead(reception->receiver->entrance, reception->gate);
-	return true;
+	if (!receiver->started)
+		entrance_lead(receiver->entrance, reception->gate);
 }
 
-static bool build_receivers(struct graph *g, struct problems *problems)
+static void open_gates(struct graph *g)
 {
-	bool ok = true;
 	g->receptions = memory_array(g->inventory.count, sizeof *g->receptions);
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
-		const struct strings *list = &pipeline_at(g, i)->receivers;
-		for (size_t k = 0; k < list->count; k++) {
-			if (is_connector(g, list->at[k]))
-				continue;
-			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
-			struct error why;
-			error_clear(&why);
-			if (!graph_find(g, COMPONENT_RECEIVER, d->id) &&
-			    !build_receiver(g, d, &why))
-				ok = problems_add(problems, &why);
-		}
-	}
-	return ok;
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (instance_kind(g->instances[i]) == COMPONENT_RECEIVER)
+			open_gate(g, g->instances[i]);
 }
 
-/* Exporters and processors of all pipelines, in their order; each needs only extensions. */
-static bool build_ends(struct graph *g, struct problems *problems)
+/* The components of all pipelines, in their order; each needs only extensions. */
+static void build_components(struct graph *g, struct problems *problems)
 {
-	bool ok = true;
+	build_extensions(g, problems);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		ok &= build_exporters(g, &pipeline_at(g, i)->exporters, problems);
+		build_exporters(g, &pipeline_at(g, i)->exporters, problems);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		ok &= build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, problems);
-	return ok;
+		build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, problems);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		build_receivers(g, &pipeline_at(g, i)->receivers, problems);
 }
 
-static bool build_paths(struct graph *g, struct problems *problems)
+static void name_paths(struct graph *g)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
 	g->tenants =
@@ -313,9 +309,15 @@ static bool build_paths(struct graph *g, struct problems *problems)
 	g->pipeline_count = (uint32_t)pipelines->count;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		g->paths[i].id = pipelines->names[i];
+}
+
+static bool build_paths(struct graph *g, struct problems *problems)
+{
 	struct error why;
 	error_clear(&why);
-	if (!build_extensions(g, problems) || !build_ends(g, problems))
+	name_paths(g);
+	build_components(g, problems);
+	if (problems->count)
 		return false;
 	graph_settle_memory(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -326,7 +328,28 @@ static bool build_paths(struct graph *g, struct problems *problems)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			open_batches(g, &g->paths[i].routes[k]);
 	graph_share_memory(g);
-	return build_receivers(g, problems);
+	open_gates(g);
+	return true;
+}
+
+/* What else is wrong with a configuration that has an error. Beside a graph that runs, none of its
+ * components is built. What is not in the tree may be in a source that could not be read. */
+static void look_further(struct graph *g, struct problems *problems)
+{
+	if (g->options.predecessor || problems->incomplete)
+		return;
+	name_paths(g);
+	build_components(g, problems);
+	graph_check_names(g, problems);
+}
+
+static void check(struct graph *g, struct problems *problems)
+{
+	const struct graph_options *o = &g->options;
+	inventory_read(&g->inventory, o->root, o->factories, problems);
+	lint_require_policy(&g->inventory, problems);
+	if (o->check)
+		o->check(o->context, &g->inventory, problems);
 }
 
 struct graph *graph_build(const struct graph_options *options, struct error *err)
@@ -338,11 +361,12 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	g->seats = memory_array((size_t)IO_KINDS * options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, graph_check_memory, g);
 	struct problems own = { 0 }, *problems = options->problems ? options->problems : &own;
-	bool ok = inventory_read(&g->inventory, options->root, options->factories, problems) &&
-		  lint_require_policy(&g->inventory, problems);
-	if (ok && !options->predecessor)
+	check(g, problems);
+	if (problems->count)
+		look_further(g, problems);
+	else if (!options->predecessor)
 		loop_widen_pool(inventory_blocking_sends(&g->inventory));
-	if (!ok || !build_paths(g, problems)) {
+	if (problems->count || !build_paths(g, problems)) {
 		problems_none(problems, err);
 		graph_unref(&g);
 	}

@@ -26,6 +26,7 @@
  * their queues are shared (pipeline/graph/exporters.h).
  */
 struct graph;
+struct inventory;
 
 struct graph_options {
 	const struct node *root;                          /* outlives the graph */
@@ -43,8 +44,12 @@ struct graph_options {
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
 	uint64_t number;  /* another one for each graph of the process */
-	/* Gets all errors; NULL: only the first matters. */
+	/* Gets all errors; NULL: only the first matters. If it has some, the configuration is only
+	 * checked. */
 	struct problems *problems;
+	/* Further checks, which report into the same problems. May be NULL. */
+	void (*check)(void *context, const struct inventory *inventory, struct problems *problems);
+	void *context;
 	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed,
 	 * until this graph has stopped. */
 	struct graph *predecessor;
@@ -82,6 +87,7 @@ void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *
 void graph_expire(struct graph *graph);
 void graph_unref(struct graph **graph);
 
+const struct inventory *graph_inventory(const struct graph *graph);
 /* Visits the rows of the configuration: of the components in use, and of the section `service`
  * (config_walk). */
 struct config_spot;

@@ -14,6 +14,7 @@ struct declared {
 	char *path; /* "exporters::otlp_grpc/a"; in the form for error messages */
 	const struct node *node;
 	void *config;
+	bool sound; /* without an error of its own */
 };
 
 struct delivery_config;
@@ -23,20 +24,22 @@ struct inventory {
 	struct declared *at;
 	size_t count;
 	struct service_config service;
+	/* each name in the section `service` is that of a component; connectors form no cycle */
+	bool connected;
 };
 
 extern const char *const component_kind_names[];    /* "receiver" ...; by enum component_kind */
 extern const char *const component_section_names[]; /* "receivers" ... */
 
 /* root: the whole tree. Makes all checks that do not need a built component, and reports every
- * error. On success, each name in the service section is that of a declared component. After a
- * failure, inventory_fini frees what was read. */
+ * error. After a failure too, inventory_fini frees what was read. */
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct problems *problems);
 void inventory_fini(struct inventory *inventory);
-/* The errors alone. */
-bool inventory_check(const struct node *root, const struct component_factory *const *factories,
-		     struct problems *problems);
+/* Visits all rows of the components that pipelines and service::extensions name, and of the section
+ * `service`. */
+void inventory_walk(const struct inventory *inventory,
+		    void (*visit)(void *context, const struct config_spot *spot), void *context);
 
 /* A copy that owns all that it refers to, with its configuration bound again. declared_fini also
  * after a failure. */
@@ -45,6 +48,10 @@ void declared_fini(struct declared *copy);
 /* Gives an error of the component, which begins with the key at fault, its place (config_blame).
  * Returns false. */
 bool declared_blame(const struct declared *declared, struct error *err);
+/* For errors that are found after the component's own. */
+struct faults declared_faults(const struct declared *declared, struct problems *problems);
+/* Where in the file a string of the configuration, or another member, comes from. */
+const struct node *declared_place(const struct declared *declared, const void *value);
 /* The same component with the same configuration? */
 bool declared_same(const struct declared *a, const struct declared *b);
 
@@ -56,16 +63,18 @@ const struct declared *inventory_find(const struct inventory *inventory, enum co
 /* Does a pipeline, or service::extensions, name it? */
 bool inventory_uses(const struct inventory *inventory, const struct declared *declared);
 
-/* What the receiver's senders wait for. */
 /* The receiver's key `deduplicate`; NULL: it has none. */
 const struct duplicates_config *inventory_duplicates(const struct declared *receiver);
+/* What the receiver's senders wait for. */
 enum ack_mode inventory_ack(const struct inventory *inventory, const struct declared *receiver);
-/* A receiver can promise no more than its destinations keep. */
-bool inventory_check_acks(const struct inventory *inventory, struct error *err);
+/* A receiver can promise no more than its destinations keep. Connectors form no cycle. */
+void inventory_check_acks(const struct inventory *inventory, struct problems *problems);
 
-/* What the Collector checks of connectors: that they connect, that there is no cycle; and
- * the pipelines that they name. */
-bool inventory_check_connectors(const struct inventory *inventory, struct error *err);
+/* What the Collector checks of connectors: that they connect, that there is no cycle; and the
+ * pipelines that they name. */
+void inventory_check_connectors(const struct inventory *inventory, struct problems *problems);
+/* False: there is a cycle. */
+bool inventory_check_cycles(const struct inventory *inventory, struct problems *problems);
 /* Does this pipeline (its index in service.pipelines) have the connector among its receivers? */
 bool inventory_leads_to(const struct inventory *inventory, const struct declared *connector,
 			size_t pipeline);

@@ -16,46 +16,52 @@ enum ack_mode inventory_ack(const struct inventory *inventory, const struct decl
 								: inventory->service.ack.index);
 }
 
-static bool check_durable(const struct inventory *inventory, const struct declared *receiver,
-			  const struct strings *exporters, struct error *err);
+static void check_durable(const struct inventory *inventory, const struct declared *receiver,
+			  const struct strings *exporters, struct problems *problems);
 
 /* The pipelines behind a connector. There are no cycles. */
-static bool check_behind(const struct inventory *inventory, const struct declared *receiver,
-			 const struct declared *connector, struct error *err)
+static void check_behind(const struct inventory *inventory, const struct declared *receiver,
+			 const struct declared *connector, struct problems *problems)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
 	for (size_t i = 0; i < pipelines->count; i++)
-		if (inventory_leads_to(inventory, connector, i) &&
-		    !check_durable(inventory, receiver, &p[i].exporters, err))
-			return false;
-	return true;
+		if (inventory_leads_to(inventory, connector, i))
+			check_durable(inventory, receiver, &p[i].exporters, problems);
 }
 
-static bool check_durable(const struct inventory *inventory, const struct declared *receiver,
-			  const struct strings *exporters, struct error *err)
+static void check_exporter(const struct declared *receiver, const struct declared *exporter,
+			   struct problems *problems)
 {
+	const struct delivery_config *config = inventory_delivery(exporter);
+	const struct faults faults = declared_faults(exporter, problems);
 	const struct node *own = node_get(receiver->node, "ack");
-	for (size_t i = 0; i < exporters->count; i++) {
-		const struct declared *e =
-			inventory_find(inventory, COMPONENT_EXPORTER, exporters->at[i]);
-		const struct declared *c =
-			inventory_find(inventory, COMPONENT_CONNECTOR, exporters->at[i]);
-		if (c && !check_behind(inventory, receiver, c, err))
-			return false;
-		if (c)
-			continue;
-		const struct delivery_config *config = inventory_delivery(e);
-		if (config->required && !delivery_config_is_durable(config))
-			return node_error(own ? own : receiver->node, receiver->path, err,
-					  "ack: `durable` needs a queue on disk at each required "
-					  "exporter; %s has none (sending_queue::storage)",
-					  e->path);
-	}
-	return true;
+	struct error why;
+	if (!config->required || delivery_config_is_durable(config) ||
+	    !faults_know(&faults, "sending_queue::storage") || problems_has(problems, own))
+		return;
+	node_error(own ? own : receiver->node, receiver->path, &why,
+		   "ack: `durable` needs a queue on disk at each required exporter; %s has none "
+		   "(sending_queue::storage)",
+		   exporter->path);
+	problems_add_at(problems, own, &why);
 }
 
-bool inventory_check_acks(const struct inventory *inventory, struct error *err)
+static void check_durable(const struct inventory *inventory, const struct declared *receiver,
+			  const struct strings *exporters, struct problems *problems)
+{
+	for (size_t i = 0; i < exporters->count; i++) {
+		const char *id = exporters->at[i];
+		const struct declared *e = inventory_find(inventory, COMPONENT_EXPORTER, id);
+		const struct declared *c = inventory_find(inventory, COMPONENT_CONNECTOR, id);
+		if (c)
+			check_behind(inventory, receiver, c, problems);
+		else if (e)
+			check_exporter(receiver, e, problems);
+	}
+}
+
+void inventory_check_acks(const struct inventory *inventory, struct problems *problems)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
@@ -63,9 +69,7 @@ bool inventory_check_acks(const struct inventory *inventory, struct error *err)
 		for (size_t k = 0; k < p[i].receivers.count; k++) {
 			const struct declared *d =
 				inventory_find(inventory, COMPONENT_RECEIVER, p[i].receivers.at[k]);
-			if (d && inventory_ack(inventory, d) == ACK_DURABLE &&
-			    !check_durable(inventory, d, &p[i].exporters, err))
-				return false;
+			if (d && inventory_ack(inventory, d) == ACK_DURABLE)
+				check_durable(inventory, d, &p[i].exporters, problems);
 		}
-	return true;
 }

@@ -54,10 +54,11 @@ static void list_users(const struct inventory *inventory, const struct declared 
 }
 
 /* One that no pipeline names is checked but not built, as any component. */
-static bool check_sides(const struct inventory *inventory, const struct declared *d,
-			struct error *err)
+static void check_sides(const struct inventory *inventory, const struct declared *d,
+			struct problems *problems)
 {
 	struct bytes before, behind;
+	struct error why;
 	const struct node *at = d->node;
 	bytes_init(&before, 4096);
 	bytes_init(&behind, 4096);
@@ -65,44 +66,52 @@ static bool check_sides(const struct inventory *inventory, const struct declared
 	list_users(inventory, d, inventory_leads_to, &behind, &at);
 	bool ok = !before.len == !behind.len;
 	const struct bytes *users = before.len ? &before : &behind;
-	if (!ok)
-		node_error(at, BUILD, err,
+	if (!ok) {
+		node_error(at, BUILD, &why,
 			   "connector \"%s\" used as %s in [%.*s] pipeline but not used in any "
 			   "supported %s pipeline",
 			   node_shown_key(d->node), before.len ? "exporter" : "receiver",
 			   (int)users->len, (const char *)users->at,
 			   before.len ? "receiver" : "exporter");
+		problems_add(problems, &why);
+	}
 	bytes_fini(&before);
 	bytes_fini(&behind);
-	return ok;
 }
 
-static bool check_route(const struct inventory *inventory, const struct declared *d,
-			const struct strings *names, struct error *err)
+static bool leads_to(const struct inventory *inventory, const struct declared *d, const char *name)
 {
-	for (size_t i = 0; i < names->count; i++) {
-		size_t k = 0;
-		while (k < pipeline_count(inventory) &&
-		       strcmp(inventory->service.pipelines.names[k], names->at[i]) != 0)
-			k++;
-		if (k == pipeline_count(inventory) || !inventory_leads_to(inventory, d, k))
-			return node_error(d->node, d->path, err,
-					  "a route names a pipeline that does not exist, or that "
-					  "does not have this connector among its receivers (name "
-					  "%zu of the route)",
-					  i + 1);
-	}
-	return true;
+	size_t k = 0;
+	while (k < pipeline_count(inventory) &&
+	       strcmp(inventory->service.pipelines.names[k], name) != 0)
+		k++;
+	return k < pipeline_count(inventory) && inventory_leads_to(inventory, d, k);
 }
 
-static bool check_routes(const struct inventory *inventory, const struct declared *d,
-			 struct error *err)
+static void check_route(const struct inventory *inventory, const struct declared *d,
+			const struct strings *names, struct problems *problems)
+{
+	const struct node *list = declared_place(d, names);
+	for (size_t i = 0; i < names->count; i++) {
+		bool listed = list->kind == NODE_LIST && i < list->count;
+		const struct node *at = listed ? list->children[i] : list;
+		struct error why;
+		if (leads_to(inventory, d, names->at[i]) || problems_has(problems, at))
+			continue;
+		node_error(at, d->path, &why,
+			   "a route names a pipeline that does not exist, or that does not have "
+			   "this connector among its receivers (name %zu of the route)",
+			   i + 1);
+		problems_add_at(problems, at, &why);
+	}
+}
+
+static void check_routes(const struct inventory *inventory, const struct declared *d,
+			 struct problems *problems)
 {
 	const struct strings *names;
 	for (uint32_t i = 0; (names = d->factory->connector->route(d->config, i)); i++)
-		if (!check_route(inventory, d, names, err))
-			return false;
-	return true;
+		check_route(inventory, d, names, problems);
 }
 
 /* ---- cycles */
@@ -127,6 +136,8 @@ static void put_processors(const struct walk *w, struct bytes *out, size_t pipel
 	for (size_t i = 0; i < list->count; i++) {
 		const struct declared *d =
 			inventory_find(w->inventory, COMPONENT_PROCESSOR, list->at[i]);
+		if (!d)
+			continue;
 		bytes_format(out, " -> processor \"%s\" in pipeline \"%s\"",
 			     node_shown_key(d->node),
 			     node_shown_key(place_of(w->inventory, pipeline)));
@@ -194,13 +205,19 @@ static bool check_cycles(const struct inventory *inventory, struct error *err)
 	return ok;
 }
 
-bool inventory_check_connectors(const struct inventory *inventory, struct error *err)
+bool inventory_check_cycles(const struct inventory *inventory, struct problems *problems)
+{
+	struct error why;
+	return check_cycles(inventory, &why) || problems_add(problems, &why);
+}
+
+void inventory_check_connectors(const struct inventory *inventory, struct problems *problems)
 {
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct declared *d = &inventory->at[i];
-		if (d->factory->kind == COMPONENT_CONNECTOR &&
-		    (!check_sides(inventory, d, err) || !check_routes(inventory, d, err)))
-			return false;
+		if (d->factory->kind != COMPONENT_CONNECTOR)
+			continue;
+		check_sides(inventory, d, problems);
+		check_routes(inventory, d, problems);
 	}
-	return check_cycles(inventory, err);
 }

@@ -137,20 +137,19 @@ static void find_no_policy(struct lint *lint)
 			       pipeline_path(lint->inventory, i, path), no_policy);
 }
 
-bool lint_require_policy(const struct inventory *inventory, struct problems *problems)
+void lint_require_policy(const struct inventory *inventory, struct problems *problems)
 {
 	char path[PATH_TEXT];
 	struct error why;
-	bool ok = true;
-	for (size_t i = 0;
-	     inventory->service.require_policy && i < inventory->service.pipelines.count; i++) {
+	for (size_t i = 0; inventory->connected && inventory->service.require_policy &&
+			   i < inventory->service.pipelines.count;
+	     i++) {
 		if (!lacks_policy(inventory, i))
 			continue;
 		node_error(pipeline_node(inventory, i), pipeline_path(inventory, i, path), &why,
 			   "%s; service::require_policy requires one", no_policy);
-		ok = problems_add(problems, &why);
+		problems_add(problems, &why);
 	}
-	return ok;
 }
 
 /* ---- denied-attribute */
@@ -443,7 +442,7 @@ const struct lint_check lint_checks[] = {
 	{ 0 }
 };
 
-bool lint_check_silence(const struct strings *ids, struct error *err)
+void lint_check_silence(const struct strings *ids, struct faults *faults)
 {
 	char valid[200] = "";
 	for (const struct lint_check *check = lint_checks; check->id; check++)
@@ -454,11 +453,9 @@ bool lint_check_silence(const struct strings *ids, struct error *err)
 		while (check->id && strcmp(check->id, ids->at[i]) != 0)
 			check++;
 		if (!check->id)
-			return error_set(err, ERROR_CONFIG,
-					 "silence[%zu]: unknown warning (valid warnings: %s)", i,
-					 valid);
+			faults_add(faults, "silence[%zu]: unknown warning (valid warnings: %s)", i,
+				   valid);
 	}
-	return true;
 }
 
 uint32_t lint_inventory(const struct inventory *inventory,

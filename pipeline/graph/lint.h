@@ -27,9 +27,9 @@ uint32_t lint_inventory(const struct inventory *inventory,
 			void *context);
 
 /* With service::require_policy, a pipeline without policy is an error. */
-bool lint_require_policy(const struct inventory *inventory, struct problems *problems);
+void lint_require_policy(const struct inventory *inventory, struct problems *problems);
 
 /* Are these identifiers of checks? */
-bool lint_check_silence(const struct strings *ids, struct error *err);
+void lint_check_silence(const struct strings *ids, struct faults *faults);
 
 #endif

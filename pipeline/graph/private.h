@@ -101,6 +101,9 @@ struct storage *graph_storage(struct graph *graph, const struct delivery_config 
 struct authenticators graph_authenticators(struct graph *graph);
 /* A component was created. Has it found the authenticators that it names? */
 bool graph_resolved(struct graph *graph, const struct declared *declared, struct error *err);
+/* Reports the extensions that components with an error name, as far as they do not exist. Those
+ * without an error have been built. */
+void graph_check_names(struct graph *g, struct problems *problems);
 /* A new instance that only this graph has: a processor of a path, or a connector (path NULL). */
 struct instance *graph_add(struct graph *graph, const struct declared *declared,
 			   const struct pipeline *path, struct error *err);

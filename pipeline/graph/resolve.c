@@ -2,6 +2,7 @@
 #include "pipeline/graph/private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The extensions that components name by their IDs. */
 
@@ -22,10 +23,20 @@ static struct authenticator *refuse_authenticator(struct graph *g, const char *i
 	return refuse(g, "authenticator", id, why.text);
 }
 
+/* Is it listed, but has an error, which has been reported? */
+static bool is_unsound(const struct graph *g, const char *id)
+{
+	const struct strings *list = &g->inventory.service.extensions;
+	const struct declared *d = inventory_find(&g->inventory, COMPONENT_EXTENSION, id);
+	return config_lists(list, id) && (!d || !d->sound);
+}
+
 static struct authenticator *find_authenticator(void *context, const char *id)
 {
 	struct graph *g = context;
 	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
+	if (is_unsound(g, id))
+		return NULL;
 	if (!i)
 		return refuse_authenticator(g, id, "authenticator not found");
 	if (!i->declared->factory->extension->authenticator)
@@ -45,17 +56,22 @@ static struct storage *refuse_storage(struct graph *g, const char *id, const cha
 	return refuse(g, "storage", id, why.text);
 }
 
-struct storage *graph_storage(struct graph *g, const struct delivery_config *config)
+static struct storage *find_storage(struct graph *g, const char *id)
 {
-	const char *id = config->sending_queue.storage;
-	if (!delivery_config_is_durable(config))
-		return NULL;
 	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
+	if (is_unsound(g, id))
+		return NULL;
 	if (!i)
 		return refuse_storage(g, id, "extension not found in service::extensions");
 	if (!i->declared->factory->extension->storage)
 		return refuse_storage(g, id, "requested extension is not a storage extension");
 	return i->declared->factory->extension->storage(i->self);
+}
+
+struct storage *graph_storage(struct graph *g, const struct delivery_config *config)
+{
+	bool durable = delivery_config_is_durable(config);
+	return durable ? find_storage(g, config->sending_queue.storage) : NULL;
 }
 
 bool graph_resolved(struct graph *g, const struct declared *declared, struct error *err)
@@ -71,16 +87,55 @@ bool graph_resolved(struct graph *g, const struct declared *declared, struct err
 	return false;
 }
 
+struct naming {
+	struct graph *graph;
+	const struct declared *declared;
+	struct problems *problems;
+};
+
+/* Only looks for what the key names. */
+static void resolve_key(struct graph *g, const struct config_spot *spot, const char *id)
+{
+	bool auth = spot->table == &auth_table || spot->table == &auth_server_table;
+	if (auth && !strcmp(spot->row->key, "authenticator")) {
+		struct authenticator *found = find_authenticator(g, id);
+		authenticator_unref(&found);
+	} else if (spot->table == &queue_table && !strcmp(spot->row->key, "storage")) {
+		find_storage(g, id);
+	}
+}
+
+static void visit_name(void *context, const struct config_spot *spot)
+{
+	const struct naming *naming = context;
+	const char *id = spot->row->type == CONFIG_STRING ? *(char *const *)spot->member : NULL;
+	struct error why;
+	error_clear(&naming->graph->missing.err);
+	if (!id || problems_has(naming->problems, spot->node))
+		return;
+	resolve_key(naming->graph, spot, id);
+	if (!graph_resolved(naming->graph, naming->declared, &why))
+		problems_add(naming->problems, &why);
+}
+
+void graph_check_names(struct graph *g, struct problems *problems)
+{
+	for (size_t i = 0; i < g->inventory.count; i++) {
+		const struct declared *d = &g->inventory.at[i];
+		struct naming naming = { g, d, problems };
+		if (!d->sound && inventory_uses(&g->inventory, d))
+			config_walk(d->factory->config, d->config, d->node, d->path, visit_name,
+				    &naming);
+	}
+}
+
+const struct inventory *graph_inventory(const struct graph *g)
+{
+	return &g->inventory;
+}
+
 void graph_walk(const struct graph *g, void (*visit)(void *context, const struct config_spot *spot),
 		void *context)
 {
-	const struct inventory *inventory = &g->inventory;
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct declared *d = &inventory->at[i];
-		if (inventory_uses(inventory, d))
-			config_walk(d->factory->config, d->config, d->node, d->path, visit,
-				    context);
-	}
-	config_walk(&service_table, &inventory->service, node_get(inventory->root, "service"),
-		    "service", visit, context);
+	inventory_walk(&g->inventory, visit, context);
 }

@@ -23,13 +23,14 @@ bool admin_is_local(const char *address)
 }
 
 /* There are no credentials, so only processes of this machine may reach it. */
-static bool check_admin(const void *config, struct error *err)
+static void check_admin(const void *config, struct faults *faults)
 {
 	const struct admin_config *admin = config;
-	return admin_is_local(admin->endpoint) ||
-	       error_set(err, ERROR_CONFIG,
-			 "endpoint: must be localhost:port, 127.x.x.x:port or [::1]:port, because "
-			 "requests are not authenticated");
+	if (!admin_is_local(admin->endpoint))
+		faults_add(
+			faults,
+			"endpoint: must be localhost:port, 127.x.x.x:port or [::1]:port, because "
+			"requests are not authenticated");
 }
 
 static const struct config_row admin_rows[] = {
@@ -113,9 +114,9 @@ static const struct config_row service_rows[] = {
 	{ 0 }
 };
 
-static bool check_service(const void *config, struct error *err)
+static void check_service(const void *config, struct faults *faults)
 {
-	return lint_check_silence(&((const struct service_config *)config)->silence, err);
+	lint_check_silence(&((const struct service_config *)config)->silence, faults);
 }
 
 const struct config_table service_table = { .size = sizeof(struct service_config),

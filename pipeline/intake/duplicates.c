@@ -45,10 +45,11 @@ struct duplicates {
 
 /* ---- configuration ---- */
 
-static bool check(const void *config, struct error *err)
+static void check(const void *config, struct faults *faults)
 {
 	const struct duplicates_config *c = config;
-	return c->window.ns > 0 || error_set(err, ERROR_CONFIG, "window: must be positive");
+	if (c->window.ns <= 0)
+		faults_add(faults, "window: must be positive");
 }
 
 static const struct config_row rows[] = {

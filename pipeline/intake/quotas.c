@@ -7,6 +7,7 @@
 #include "profile/thin.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -414,26 +415,27 @@ void quotas_count(struct quotas *q, const struct quota_verdict *v, uint64_t samp
 
 /* ---- configuration */
 
-static bool check_burst(int64_t per_second, int64_t burst, const char *unit, struct error *err)
+static void check_burst(int64_t per_second, int64_t burst, const char *unit, struct faults *faults)
 {
+	char rate[32];
+	snprintf(rate, sizeof rate, "%s_per_second", unit);
 	if (burst && !per_second)
-		return error_set(err, ERROR_CONFIG, "%s_burst requires %s_per_second", unit, unit);
-	return burst <= per_second * BURST_MAX_S ||
-	       error_set(err, ERROR_CONFIG,
-			 "%s_burst must not exceed the amount of one hour at %s_per_second", unit,
-			 unit);
+		faults_relate(faults, rate, "%s_burst requires %s", unit, rate);
+	else if (burst > per_second * BURST_MAX_S)
+		faults_relate(faults, rate, "%s_burst must not exceed the amount of one hour at %s",
+			      unit, rate);
 }
 
-static bool check_limits(const void *config, struct error *err)
+static void check_limits(const void *config, struct faults *faults)
 {
 	const struct quota_limits_config *c = config;
-	return check_burst(c->bytes_per_second, c->bytes_burst, "bytes", err) &&
-	       check_burst(c->samples_per_second, c->samples_burst, "samples", err);
+	check_burst(c->bytes_per_second, c->bytes_burst, "bytes", faults);
+	check_burst(c->samples_per_second, c->samples_burst, "samples", faults);
 }
 
-static bool check_kind(const void *config, struct error *err)
+static void check_kind(const void *config, struct faults *faults)
 {
-	return check_limits(&((const struct quota_kind_config *)config)->limits, err);
+	check_limits(&((const struct quota_kind_config *)config)->limits, faults);
 }
 
 #define RATE_MAX INT64_C(1000000000000)

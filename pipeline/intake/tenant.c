@@ -212,24 +212,21 @@ void tenants_count(struct tenants *t, const char *tenant, uint64_t samples)
 
 /* ---- configuration */
 
-static bool tenant_check(const void *config, struct error *err)
+static void tenant_check(const void *config, struct faults *faults)
 {
 	static const char *const names[] = {
 		"subject", "common_name", "uri", "email", "dns", NULL
 	};
 	const struct tenant_config *c = config;
 	const char *const *name = names;
-	if (!c->present.enabled)
-		return true;
 	while (is_given(c->certificate) && *name && strcmp(*name, c->certificate) != 0)
 		name++;
 	if (!*name)
-		return error_set(err, ERROR_CONFIG,
-				 "certificate must be subject, common_name, uri, email or dns");
-	return is_given(c->certificate) || is_given(c->header) || is_given(c->identity) ||
-	       is_given(c->attribute) ||
-	       error_set(err, ERROR_CONFIG,
-			 "one of certificate, header, identity and attribute must be set");
+		faults_add(faults, "certificate must be subject, common_name, uri, email or dns");
+	if (!is_given(c->certificate) && !is_given(c->header) && !is_given(c->identity) &&
+	    !is_given(c->attribute))
+		faults_relate(faults, "certificate header identity attribute",
+			      "one of certificate, header, identity and attribute must be set");
 }
 
 static const struct config_row rows[] = {

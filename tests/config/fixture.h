@@ -97,12 +97,11 @@ static const struct config_table deep_table = { sizeof(struct deep_config), deep
 
 static const char *const levels[] = { "", "basic", "detailed", NULL };
 
-static inline bool check_whole(const void *config, struct error *err)
+static inline void check_whole(const void *config, struct faults *faults)
 {
 	const struct whole_config *c = config;
 	if (c->size == 13)
-		return error_set(err, ERROR_CONFIG, "'size' must not be thirteen");
-	return true;
+		faults_add(faults, "'size' must not be thirteen");
 }
 
 static const struct config_row whole_rows[] = {

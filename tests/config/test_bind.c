@@ -127,7 +127,7 @@ static const struct {
 	  "c.yaml:1:11: 'exporters::file::headers::bad' expected type "
 	  "'configopaque.String', got unconvertible type 'int'; put it in quotes" },
 	{ "headers: [{name: foo, value: a}, {name: foo, value: b}]",
-	  "c.yaml:1:1: 'exporters::file::headers' duplicate keys in map-style list: [foo]" },
+	  "c.yaml:1:34: 'exporters::file::headers' duplicate keys in map-style list: [foo]" },
 	{ "headers: [{name: foo}]",
 	  "c.yaml:1:11: 'exporters::file::headers[0]' must have a name and a value" },
 	{ "level: loud", "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "

@@ -313,7 +313,7 @@ static void messages_show_references_and_not_what_they_brought(void **state)
 		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got "
 		  "unconvertible type 'map[string]interface {}'; write one string" },
 		{ "headers: [{name: '${PC_TEXT}', value: a}, {name: hello, value: b}]",
-		  "yaml:1:1: 'headers' duplicate keys in map-style list: [hello]" },
+		  "yaml:1:43: 'headers' duplicate keys in map-style list: [hello]" },
 		{ "path: ${file:/nonexistent/${env:PC_TEXT}}",
 		  "yaml:1:1: path: \"${file:/nonexistent/${env:PC_TEXT}}\" cannot be read" },
 		{ "path: '${env:${env:PC_LIST}}'",

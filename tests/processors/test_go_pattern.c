@@ -24,7 +24,7 @@ static char *replaced(const char *pattern, const char *text)
 	char *out = calloc(1, strlen(text) + 1000), *mask;
 	if (!redaction_values_init(&values,
 				   &(struct redaction_values_config){ &blocked, &none, NULL, NULL },
-				   false, &err))
+				   &err))
 		fail_msg("%s: %s", pattern, err.text);
 	struct redaction_verdict v = redaction_values_search(&values, scratch, view_of(text));
 	struct view result = v.outcome == REDACTION_CLEAN ? view_of(text) : v.text;

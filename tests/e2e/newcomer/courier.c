@@ -60,10 +60,10 @@ static void courier_destroy(void *instance)
 	http_sender_fini(&((struct courier *)instance)->sender);
 }
 
-static bool courier_check(const void *config, struct error *err)
+static void courier_check(const void *config, struct faults *faults)
 {
 	const struct courier_config *c = config;
-	return http_sender_check(&c->client, c->endpoint, HTTP_COMPRESSION_ALL, err);
+	http_sender_check(&c->client, "endpoint", c->endpoint, HTTP_COMPRESSION_ALL, faults);
 }
 
 static const struct config_row rows[] = {
