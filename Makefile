@@ -253,16 +253,20 @@ sysconfdir ?= /etc
 unitdir ?= $(prefix)/lib/systemd/system
 debugdir ?= /usr/lib/debug
 completionsdir ?= $(prefix)/share/bash-completion/completions
+zshdir ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
 INSTALL ?= install
 
 INSTALLED_CONFIG := $(DESTDIR)$(sysconfdir)/portcullis/gateway.yaml
 AS_INSTALLED := sed 's|@bindir@|$(bindir)|; s|/etc/portcullis|$(sysconfdir)/portcullis|'
 
-# The program without debug info, the man page, completion for bash, the systemd unit, and a configuration where there is none yet.
+# The program without debug info, the man page, completion for shells, the systemd unit, and a configuration where there is none yet.
 install: $(B)/portcullis
 	$(INSTALL) -D -m 755 $< $(DESTDIR)$(bindir)/portcullis
-	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(unitdir) $(DESTDIR)$(completionsdir)
+	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(unitdir) $(DESTDIR)$(completionsdir) $(DESTDIR)$(zshdir) $(DESTDIR)$(fishdir)
 	$< completion bash >$(DESTDIR)$(completionsdir)/portcullis
+	$< completion zsh >$(DESTDIR)$(zshdir)/_portcullis
+	$< completion fish >$(DESTDIR)$(fishdir)/portcullis.fish
 	$< man | $(AS_INSTALLED) >$(DESTDIR)$(mandir)/man1/portcullis.1
 	$(AS_INSTALLED) systemd/portcullis.service.in >$(DESTDIR)$(unitdir)/portcullis.service
 	test -e $(INSTALLED_CONFIG) || $(INSTALL) -D -m 644 docker/image.yaml $(INSTALLED_CONFIG)
@@ -274,7 +278,7 @@ install-debug: $(B)/portcullis
 # A configuration that was changed stays.
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/portcullis $(DESTDIR)$(mandir)/man1/portcullis.1 $(DESTDIR)$(unitdir)/portcullis.service \
-		$(DESTDIR)$(completionsdir)/portcullis \
+		$(DESTDIR)$(completionsdir)/portcullis $(DESTDIR)$(zshdir)/_portcullis $(DESTDIR)$(fishdir)/portcullis.fish \
 		$(DESTDIR)$(debugdir)$(bindir)/portcullis.debug
 	! cmp -s docker/image.yaml $(INSTALLED_CONFIG) || rm -f $(INSTALLED_CONFIG)
 	! test -d $(dir $(INSTALLED_CONFIG)) || rmdir --ignore-fail-on-non-empty $(dir $(INSTALLED_CONFIG))

@@ -15,8 +15,10 @@ from harness.gateway import Gateway
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MODE = os.environ.get("MODE", "release")
 CONFIG = "etc/portcullis/gateway.yaml"
+SCRIPTS = {"zsh": "zsh/site-functions/_portcullis", "fish": "fish/vendor_completions.d/portcullis.fish"}
 INSTALLED = {"usr/local/bin/portcullis", "usr/local/share/man/man1/portcullis.1",
-             "usr/local/lib/systemd/system/portcullis.service", "usr/local/share/bash-completion/completions/portcullis", CONFIG}
+             "usr/local/lib/systemd/system/portcullis.service", "usr/local/share/bash-completion/completions/portcullis",
+             *("usr/local/share/" + script for script in SCRIPTS.values()), CONFIG}
 # What the unit forbids and any process can forbid itself: prctl(2), PR_SET_MDWE (Linux 6.3) and PR_SET_NO_NEW_PRIVS.
 CONFINED = """
 import ctypes, os, sys
@@ -62,10 +64,11 @@ def test_uninstall_removes_what_install_has_brought(there):
 
 
 def test_each_directory_can_be_chosen(tmp_path):
-    where = {"prefix": "/a", "bindir": "/b", "mandir": "/c", "sysconfdir": "/d", "unitdir": "/e", "completionsdir": "/f"}
+    where = {"prefix": "/a", "bindir": "/b", "mandir": "/c", "sysconfdir": "/d", "unitdir": "/e", "completionsdir": "/f",
+             "zshdir": "/g", "fishdir": "/h"}
     make("install", DESTDIR=tmp_path, **where)
     assert files(tmp_path) == {"b/portcullis", "c/man1/portcullis.1", "d/portcullis/gateway.yaml", "e/portcullis.service",
-                               "f/portcullis"}
+                               "f/portcullis", "g/_portcullis", "h/portcullis.fish"}
     assert "ExecStart=/b/portcullis --config /d/portcullis/gateway.yaml\n" in (tmp_path / "e/portcullis.service").read_text()
     assert "/d/portcullis/gateway.yaml" in (tmp_path / "c/man1/portcullis.1").read_text()
     make("uninstall", DESTDIR=tmp_path, **where)
@@ -142,6 +145,47 @@ def test_bash_completes_commands_options_and_values(there):
     assert completed(script, "print-config", "--mode", "re") == {"redacted"}
     assert completed(script, "-c", "x", "help", "rep") == {"replay"}
     assert completed(script, "components", "otlp_g") == {"otlp_grpc"}
+
+
+def fields_of(script, shell):
+    """(command, option) of each line with an option, and the names of the commands, as the script has them."""
+    text = script.read_text()
+    if shell == "zsh":
+        parts = re.findall(r"^\t'([\w-]*)'\)\n(.*?)^\t\t;;", text, re.M | re.S)
+        options = {(command, flag) for command, body in parts for flag in re.findall(r"'\*?(--[\w-]+)=?\[", body)}
+        return options, set(re.findall(r"^\t\t'([\w-]+):", text, re.M))
+    lines = re.findall(r"""-n "(?:not )?__fish_seen_subcommand_from (\S+)" -l (\S+)""", text)
+    options = {("" if command.startswith("$") else command, "--" + flag) for command, flag in lines}
+    return options, set(re.findall(r" -f -a ([\w-]+) -d ", text))
+
+
+# zsh offers what it gives to _arguments; that needs a terminal, so a function prints it instead.
+RUN = {
+    "zsh": ["-f", "-c", '_arguments() { print -rl -- "$@" }; compdef() { }; . "$1"; shift; words=("$@"); CURRENT=$#words; _portcullis', "-"],
+    "fish": ["--no-config", "-c", 'source $argv[1]; complete -C (string join -- " " $argv[2..])'],
+}
+
+
+def check_in(shell, script, home):
+    """The script in the shell itself, where that is installed."""
+    quiet(shell, "-n", script)
+    said = quiet(shell, *RUN[shell], script, "portcullis", "print-config", "--mode", "un", env={**os.environ, "HOME": str(home)})
+    assert "unredacted" in said and "--environment" not in said
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_other_shells_complete_what_the_help_of_each_command_has(there, shell):
+    script = there / "usr/local/share" / SCRIPTS[shell]
+    program = there / "usr/local/bin/portcullis"
+    options, commands = fields_of(script, shell)
+    usage = quiet(program, "--help")
+    assert commands == set(re.findall(r"^portcullis (?!-)(\S+)", usage, re.M)) and len(commands) > 8
+    for command in commands:
+        own = re.findall(r"^(?:-\w, )?(--[\w-]+)", quiet(program, "help", command), re.M)
+        assert {flag for name, flag in options if name == command} == set(own), command
+    assert {flag for _, flag in options} == set(re.findall(r"^(?:-\w, )?(--[\w-]+)", usage, re.M))
+    if shutil.which(shell):
+        check_in(shell, script, there)
 
 
 def commit_of(directory, **env):

@@ -272,7 +272,7 @@ def run_in(build, *arguments):
     (["valdiate"], 'unknown command "valdiate" for "portcullis" (did you mean `validate`?)'),
     (["help", "valdiate"], 'unknown command "valdiate" for "portcullis" (did you mean `validate`?)'),
     (["--confg", "x"], "unknown flag: --confg (did you mean `--config`?)"),
-    (["completion", "csh"], "completion: the shell must be bash"),
+    (["completion", "csh"], "completion: the shell must be bash, zsh or fish"),
     (["explain", "--config", "x", "y", "z"], '"z" is not of the form NAME=VALUE'),
     (["explain", "--config", "x", "y", "=z"], '"=z" is not of the form NAME=VALUE'),
 ])
