@@ -155,13 +155,9 @@ static const struct config_row prometheus_rows[] = {
 		   .help = "`false`: series have the labels `otel_scope_name` and "
 			   "`otel_scope_version`."),
 	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true",
-		   .help = "`false`: names end in their unit (`_seconds`, `_bytes`, `_ratio`). In "
-			   "the Collector this is the default of a reader that the configuration "
-			   "sets."),
+		   .help = "`false`: names end in their unit (`_seconds`, `_bytes`, `_ratio`)."),
 	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix",
-		   .def = "true",
-		   .help = "`false`: names of counters end in `_total`. In the Collector this is "
-			   "the default of a reader that the configuration sets."),
+		   .def = "true", .help = "`false`: names of counters end in `_total`."),
 	CONFIG_ROW(struct prometheus_config, with_resource_constant_labels,
 		   .key = "with_resource_constant_labels", .inert = true,
 		   .help = "Series carry no resource labels; see target_info."),
