@@ -364,7 +364,7 @@ static void check_tenants(const struct pyroscope_config *c, struct faults *fault
 				      "tenant",
 				      i);
 		if (!check_tenant(value ? value : "", &why))
-			faults_add(faults, "headers[%zu]: X-Scope-OrgID: %s", i, why.text);
+			faults_add(faults, "headers[%zu]: %s", i, why.text);
 	}
 	if (!check_tenant(c->tenant ? c->tenant : "", &why))
 		faults_take(faults, &why);

@@ -149,9 +149,12 @@ static const struct config_table files_table = { sizeof(struct pprof_files_confi
 
 static void check_targets(const struct pprof_remote_config *c, struct faults *faults)
 {
+	const struct pprof_targets_defaults defaults = { c->scheme, "", (size_t)c->max_targets };
 	struct pprof_targets targets = { 0 };
 	struct error why;
-	if (!pprof_remote_targets(c, "", &targets, &why))
+	if (!given(c->endpoint) && c->static_configs)
+		pprof_targets_check(c->static_configs, "static_configs", &defaults, faults);
+	else if (!pprof_remote_targets(c, "", &targets, &why))
 		faults_relate(faults, "scheme profiling_config max_targets", "%s", why.text);
 	pprof_targets_fini(&targets);
 }

@@ -6,6 +6,7 @@
 #include "net/fields.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -149,12 +150,24 @@ struct group {
 	bool has_service;
 	struct fields labels;
 	size_t index;
-	struct error *err;
+	const char *root; /* the key of the list of groups; NULL: it has none */
+	struct faults *faults;
 };
 
-static bool refuse(const struct group *g, const char *what)
+/* key: that in the group, or "". */
+static bool refuse(const struct group *g, const char *key, const char *what)
 {
-	return error_set(g->err, ERROR_CONFIG, "group %zu: %s", g->index, what);
+	if (g->root)
+		return faults_add(g->faults, "%s[%zu]%s%s: %s", g->root, g->index, *key ? "::" : "",
+				  key, what);
+	return faults_add(g->faults, "group %zu: %s%s%s", g->index, key, *key ? ": " : "", what);
+}
+
+static bool refuse_item(const struct group *g, const char *list, size_t index, const char *what)
+{
+	char key[32];
+	snprintf(key, sizeof key, "%s[%zu]", list, index);
+	return refuse(g, key, what);
 }
 
 static bool is_address(const char *text)
@@ -171,16 +184,18 @@ static bool is_scheme(const char *text)
 	return !strcmp(text, "http") || !strcmp(text, "https");
 }
 
-static bool take_label(struct group *g, const struct node *label)
+static bool take_label(struct group *g, const struct node *label, size_t index)
 {
+	struct error why;
 	const char *name = label->key, *value = label->text;
 	if (label->kind != NODE_SCALAR)
-		return refuse(g, "labels: a value is not a string");
+		return refuse_item(g, "labels", index, "a value is not a string");
 	if (strlen(value) > label_limits.value)
-		return refuse(g, "labels: a value has more than 4096 bytes");
+		return refuse_item(g, "labels", index, "a value has more than 4096 bytes");
 	if (!strcmp(name, "__scheme__")) {
 		g->scheme = value;
-		return is_scheme(value) || refuse(g, "labels: __scheme__ must be http or https");
+		return is_scheme(value) ||
+		       refuse_item(g, "labels", index, "__scheme__ must be http or https");
 	}
 	if (!strncmp(name, "__", 2) || !*value)
 		return true;
@@ -193,8 +208,8 @@ static bool take_label(struct group *g, const struct node *label)
 		return true;
 	}
 	g->has_service = g->has_service || !strcmp(name, "service.name");
-	return fields_add(&g->labels, view_of(name), view_of(value), g->err) ||
-	       (error_prefix(g->err, "group %zu: labels", g->index), false);
+	return fields_add(&g->labels, view_of(name), view_of(value), &why) ||
+	       refuse_item(g, "labels", index, why.text);
 }
 
 static bool add_target(struct pprof_targets *list, struct group *g, const char *address)
@@ -203,8 +218,9 @@ static bool add_target(struct pprof_targets *list, struct group *g, const char *
 	struct metadatum attributes[PPROF_TARGET_ATTRIBUTES];
 	size_t count = 0;
 	if (list->count >= g->defaults->max)
-		return error_set(g->err, ERROR_CONFIG, "more than max_targets (%zu)",
-				 g->defaults->max);
+		return faults_relate(g->faults, g->root ? "max_targets" : "",
+				     "%s%smore than max_targets (%zu)", g->root ? g->root : "",
+				     g->root ? ": " : "", g->defaults->max);
 	if (!g->has_service)
 		attributes[count++] = (struct metadatum){ "service.name", g->job };
 	attributes[count++] =
@@ -220,27 +236,27 @@ static bool add_target(struct pprof_targets *list, struct group *g, const char *
 
 static bool add_targets(struct pprof_targets *list, struct group *g, const struct node *targets)
 {
+	bool ok = true;
 	if (!targets || targets->kind != NODE_LIST)
-		return refuse(g, "targets: not a list");
+		return refuse(g, "targets", "not a list");
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct node *target = targets->children[i];
 		if (target->kind != NODE_SCALAR || !is_address(target->text))
-			return error_set(g->err, ERROR_CONFIG,
-					 "group %zu: targets[%zu]: must be host:port", g->index, i);
-		if (!add_target(list, g, target->text))
+			ok = refuse_item(g, "targets", i, "must be host:port");
+		else if (!add_target(list, g, target->text))
 			return false;
 	}
-	return true;
+	return ok;
 }
 
 static bool check_keys(const struct group *g, const struct node *map)
 {
 	if (map->kind != NODE_MAP)
-		return refuse(g, "not a map of targets and labels");
+		return refuse(g, "", "not a map of targets and labels");
 	for (size_t i = 0; i < map->count; i++)
 		if (strcmp(map->children[i]->key, "targets") &&
 		    strcmp(map->children[i]->key, "labels"))
-			return refuse(g, "has a key that is neither targets nor labels");
+			return refuse(g, "", "has a key that is neither targets nor labels");
 	return true;
 }
 
@@ -250,32 +266,53 @@ static bool add_group(struct pprof_targets *list, struct group *g, const struct 
 	if (!check_keys(g, map))
 		return false;
 	if (labels && labels->kind != NODE_MAP && labels->kind != NODE_NULL)
-		return refuse(g, "labels: not a map");
+		return refuse(g, "labels", "not a map");
+	bool ok = true;
 	for (size_t i = 0; labels && i < labels->count; i++)
-		if (!take_label(g, labels->children[i]))
-			return false;
-	return add_targets(list, g, node_get(map, "targets"));
+		ok &= take_label(g, labels->children[i], i);
+	return add_targets(list, g, node_get(map, "targets")) && ok;
+}
+
+static void add_groups(struct pprof_targets *list, const struct node *groups, const char *root,
+		       const struct pprof_targets_defaults *defaults, struct faults *faults)
+{
+	if (groups->kind != NODE_LIST && groups->kind != NODE_NULL) {
+		faults_add(faults, "%s%snot a list of groups of targets", root ? root : "",
+			   root ? ": " : "");
+		return;
+	}
+	for (size_t i = 0; i < groups->count; i++) {
+		struct group g = { .defaults = defaults,
+				   .scheme = defaults->scheme,
+				   .job = defaults->job,
+				   .index = i,
+				   .root = root,
+				   .faults = faults };
+		fields_init(&g.labels, &label_limits);
+		add_group(list, &g, groups->children[i]);
+		fields_fini(&g.labels);
+	}
 }
 
 bool pprof_targets_add(struct pprof_targets *list, const struct node *groups,
 		       const struct pprof_targets_defaults *defaults, struct error *err)
 {
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
 	size_t before = list->count;
-	bool ok = groups->kind == NODE_LIST || groups->kind == NODE_NULL ||
-		  error_set(err, ERROR_CONFIG, "not a list of groups of targets");
-	for (size_t i = 0; ok && i < groups->count; i++) {
-		struct group g = { .defaults = defaults,
-				   .scheme = defaults->scheme,
-				   .job = defaults->job,
-				   .index = i,
-				   .err = err };
-		fields_init(&g.labels, &label_limits);
-		ok = add_group(list, &g, groups->children[i]);
-		fields_fini(&g.labels);
-	}
-	if (!ok)
-		cut(list, before);
-	return ok;
+	add_groups(list, groups, NULL, defaults, &faults);
+	if (problems_end(&problems, err))
+		return true;
+	cut(list, before);
+	return false;
+}
+
+void pprof_targets_check(const struct node *groups, const char *key,
+			 const struct pprof_targets_defaults *defaults, struct faults *faults)
+{
+	struct pprof_targets list = { 0 };
+	add_groups(&list, groups, key, defaults, faults);
+	pprof_targets_fini(&list);
 }
 
 bool pprof_targets_parse(struct pprof_targets *list, struct view text,
@@ -293,7 +330,9 @@ bool pprof_targets_add_url(struct pprof_targets *list, const char *url,
 			   const struct pprof_targets_defaults *defaults, struct error *err)
 {
 	const char *colon = strstr(url, "://");
-	struct group g = { .defaults = defaults, .job = defaults->job, .err = err };
+	struct problems problems = { 0 };
+	struct faults faults = { .path = "", .problems = &problems };
+	struct group g = { .defaults = defaults, .job = defaults->job, .faults = &faults };
 	char scheme[8] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
 	if (colon && colon - url < (long)sizeof scheme) {
 		for (size_t i = 0; url + i < colon; i++)
@@ -306,7 +345,7 @@ bool pprof_targets_add_url(struct pprof_targets *list, const char *url,
 		return error_set(err, ERROR_CONFIG, "must be http:// or https://, with host:port");
 	g.scheme = scheme;
 	fields_init(&g.labels, &label_limits);
-	bool ok = add_target(list, &g, address);
+	add_target(list, &g, address);
 	fields_fini(&g.labels);
-	return ok;
+	return problems_end(&problems, err);
 }

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "config/faults.h"
 #include "config/node.h"
 #include "profile/request.h"
 
@@ -56,6 +57,9 @@ bool pprof_targets_add(struct pprof_targets *list, const struct node *groups,
 /* The same from the YAML or JSON of a target file. `source` is shown in no message. */
 bool pprof_targets_parse(struct pprof_targets *list, struct view text,
 			 const struct pprof_targets_defaults *defaults, struct error *err);
+/* Reports all that is wrong with a list of groups. key: that of the list. */
+void pprof_targets_check(const struct node *groups, const char *key,
+			 const struct pprof_targets_defaults *defaults, struct faults *faults);
 /* Appends a target for a URL, whose path the profile has: only the scheme and the host are used. */
 bool pprof_targets_add_url(struct pprof_targets *list, const char *url,
 			   const struct pprof_targets_defaults *defaults, struct error *err);

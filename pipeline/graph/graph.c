@@ -119,18 +119,6 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static void build_extensions(struct graph *g, struct problems *problems)
-{
-	const struct strings *list = &g->inventory.service.extensions;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct declared *d = resolve(g, COMPONENT_EXTENSION, list->at[i]);
-		struct error why;
-		error_clear(&why);
-		if (d && !graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, &why))
-			note(problems, &why);
-	}
-}
-
 /* Connectors stand among exporters and receivers. */
 static bool is_connector(const struct graph *g, const char *id)
 {
@@ -147,13 +135,19 @@ static bool build_exporter(struct graph *g, const struct declared *d, struct err
 	return instance->exporter && graph_resolved(g, d, err);
 }
 
-static void build_exporters(struct graph *g, const struct strings *list, struct problems *problems)
+/* Those of a list that have no error. */
+static void build_list(struct graph *g, enum component_kind kind, const struct strings *list,
+		       struct problems *problems)
 {
 	for (size_t i = 0; i < list->count; i++) {
-		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
+		const struct declared *d = resolve(g, kind, list->at[i]);
 		struct error why;
 		error_clear(&why);
-		if (d && !graph_find(g, COMPONENT_EXPORTER, d->id) && !build_exporter(g, d, &why))
+		if (!d || graph_find(g, kind, d->id))
+			continue;
+		bool ok = kind == COMPONENT_EXPORTER ? build_exporter(g, d, &why)
+						     : add_instance(g, d, &why) != NULL;
+		if (!ok)
 			note(problems, &why);
 	}
 }
@@ -181,17 +175,6 @@ static void build_stages(struct graph *g, struct pipeline *path, const struct st
 			(struct scratch_slot){ d->factory->processor, instance->self };
 		if (d->factory->processor->settle)
 			d->factory->processor->settle(instance->self, &path->settings);
-	}
-}
-
-static void build_receivers(struct graph *g, const struct strings *list, struct problems *problems)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[i]);
-		struct error why;
-		error_clear(&why);
-		if (d && !graph_find(g, COMPONENT_RECEIVER, d->id) && !add_instance(g, d, &why))
-			note(problems, &why);
 	}
 }
 
@@ -288,13 +271,13 @@ static void open_gates(struct graph *g)
 /* The components of all pipelines, in their order; each needs only extensions. */
 static void build_components(struct graph *g, struct problems *problems)
 {
-	build_extensions(g, problems);
+	build_list(g, COMPONENT_EXTENSION, &g->inventory.service.extensions, problems);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		build_exporters(g, &pipeline_at(g, i)->exporters, problems);
+		build_list(g, COMPONENT_EXPORTER, &pipeline_at(g, i)->exporters, problems);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, problems);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		build_receivers(g, &pipeline_at(g, i)->receivers, problems);
+		build_list(g, COMPONENT_RECEIVER, &pipeline_at(g, i)->receivers, problems);
 }
 
 static void name_paths(struct graph *g)

@@ -35,6 +35,14 @@ def test_the_table_is_long_and_complete():
     assert all(errors and all(errors) for *_, errors in CASES)
 
 
+def test_the_number_of_errors_is_limited(build, tmp_path):
+    (tmp_path / "c.yaml").write_text(BASE.replace("{debug: }", "{debug: {%s}}" % ", ".join("x%d: 1" % i for i in range(150))))
+    done = subprocess.run([build / "portcullis", "validate", "c.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and said[100:] == ["Error: 50 more errors"]
+    assert [line for line in said[:100] if "invalid keys: x" not in line] == []
+
+
 @pytest.mark.parametrize("title, text, arguments, errors", CASES, ids=[title for title, *_ in CASES])
 def test_a_mistake_is_reported_where_it_is(build, tmp_path, title, text, arguments, errors):
     (tmp_path / "c.yaml").write_text(text)
