@@ -156,8 +156,7 @@ static void check_endpoints(const struct otlp_http_config *c, struct faults *fau
 				     : "at least one endpoint must be specified");
 	const char *key = given(c->profiles_endpoint) ? "profiles_endpoint" : "endpoint";
 	const char *url = given(c->profiles_endpoint) ? c->profiles_endpoint : c->endpoint;
-	http_sender_check(&c->client, key, given(url) ? url : "http://unknown",
-			  HTTP_COMPRESSION_ALL, faults);
+	http_sender_check(&c->client, key, url, HTTP_COMPRESSION_ALL, faults);
 }
 
 static void otlp_http_check(const void *config, struct faults *faults)

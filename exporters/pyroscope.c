@@ -373,6 +373,8 @@ static void check_tenants(const struct pyroscope_config *c, struct faults *fault
 static void pyroscope_check(const void *config, struct faults *faults)
 {
 	const struct pyroscope_config *c = config;
+	if (!c->endpoint || !*c->endpoint)
+		faults_add(faults, "endpoint must be specified");
 	http_sender_check(&c->client, "endpoint", c->endpoint, HTTP_COMPRESSION_GZIP, faults);
 	check_tenants(c, faults);
 }

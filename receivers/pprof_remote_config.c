@@ -187,7 +187,7 @@ static void check_remote(const void *config, struct faults *faults)
 		faults_add(faults, "scheme: must be http or https");
 	check_times(c, faults);
 	check_targets(c, faults);
-	http_client_config_check(&c->client, "endpoint", "http://target", faults);
+	http_client_config_check(&c->client, "endpoint", NULL, faults);
 }
 
 bool pprof_remote_targets(const struct pprof_remote_config *c, const char *job,

@@ -74,7 +74,8 @@ void http_client_check(const char *key, const char *url, const struct pairs *hea
 		       struct faults *faults)
 {
 	struct error why;
-	check_url(key, url, faults);
+	if (url)
+		check_url(key, url, faults);
 	for (size_t i = 0; i < headers->count; i++)
 		if (!check_header(headers->at[i].name, headers->at[i].value.text, i, &why))
 			faults_take(faults, &why);

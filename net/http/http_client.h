@@ -82,8 +82,8 @@ struct http_result {
 
 struct http_client;
 
-/* Reports what is wrong with the URL, which `key` has, and with the names and values of the
- * headers. */
+/* Reports what is wrong with the URL, which `key` has (NULL: there is none), and with the names and
+ * values of the headers. */
 void http_client_check(const char *key, const char *url, const struct pairs *headers,
 		       struct faults *faults);
 /* Can these headers be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in

@@ -67,7 +67,8 @@ extern const struct config_table http_cookies_table;
 			   "`HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.")
 /* clang-format on */
 
-/* Reports what is wrong with the configuration, and with the URL, which the key `key` has. */
+/* Reports what is wrong with the configuration, and with the URL, which the key `key` has (NULL:
+ * there is none). */
 void http_client_config_check(const struct http_client_config *config, const char *key,
 			      const char *url, struct faults *faults);
 /* The options that the configuration contains; it outlives the client. With an authenticator, the

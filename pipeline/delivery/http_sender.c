@@ -239,9 +239,6 @@ struct packet_form http_sender_form(const struct http_sender_config *config,
 void http_sender_check(const struct http_sender_config *c, const char *key, const char *endpoint,
 		       unsigned codings, struct faults *faults)
 {
-	bool given = endpoint && *endpoint;
-	if (!given)
-		faults_add(faults, "%s must be specified", key);
-	http_client_config_check(&c->http, key, given ? endpoint : "http://unknown", faults);
+	http_client_config_check(&c->http, key, endpoint && *endpoint ? endpoint : NULL, faults);
 	http_compression_check(&c->compression, codings, faults);
 }

@@ -38,8 +38,9 @@ struct http_sender_config {
 	HTTP_COMPRESSION_ROWS(type, member.compression, compressions)
 /* clang-format on */
 
-/* Reports what is wrong with the configuration, with the endpoint, which the key `key` has, and
- * these codings (net/compress.h, 1 << coding each). */
+/* Reports what is wrong with the configuration, with the endpoint, which the key `key` has (NULL or
+ * "": there is none, which the caller reports), and these codings (net/compress.h, 1 << coding
+ * each). */
 void http_sender_check(const struct http_sender_config *config, const char *key,
 		       const char *endpoint, unsigned codings, struct faults *faults);
 /* The form of the bodies to pass to http_sender_send, for an encoding of the exporter. */

@@ -63,6 +63,8 @@ static void courier_destroy(void *instance)
 static void courier_check(const void *config, struct faults *faults)
 {
 	const struct courier_config *c = config;
+	if (!c->endpoint || !*c->endpoint)
+		faults_add(faults, "endpoint must be specified");
 	http_sender_check(&c->client, "endpoint", c->endpoint, HTTP_COMPRESSION_ALL, faults);
 }
 
