@@ -288,10 +288,11 @@ CASES = {
     "topic": (lambda build, keys: Answering(build, "refuse %s 3" % TOPIC), False,
               {"error": "unknown_topic", "stage": "broker", "cause": "topic does not exist"}),
 }
+# librdkafka gives up a broker that does not answer after 10 s.
 EXPORTER = """
   kafka/%s:
     brokers: ["127.0.0.1:%d"]
-    timeout: 10s
+    timeout: 8s
     retry_on_failure: {initial_interval: 30s, max_interval: 30s}
     %s
 """
