@@ -63,15 +63,20 @@ static void answer(enum send_outcome outcome)
 							  .reason = "down" });
 }
 
-static void what_is_in_flight_to_a_member_that_leaves_moves_when_it_fails(void **state)
+static void leaves_before_its_answer(struct fixture *f)
 {
-	struct fixture *f = *state;
 	begin_patiently(f, 2);
 	members.holds = true;
 	fill(f, 1);
 	run_while_not(f, is_held);
 	members.absent[2] = true;
 	members.changed(members.context);
+}
+
+static void what_is_in_flight_to_a_member_that_leaves_moves_when_it_fails(void **state)
+{
+	struct fixture *f = *state;
+	leaves_before_its_answer(f);
 	assert_int_equal(read_metric(f, QUEUED), 3);
 	answer(SEND_RETRY);
 	run_while_not(f, nothing_waits);
@@ -83,12 +88,7 @@ static void what_is_in_flight_to_a_member_that_leaves_moves_when_it_fails(void *
 static void what_is_in_flight_to_a_member_that_leaves_may_be_accepted(void **state)
 {
 	struct fixture *f = *state;
-	begin_patiently(f, 2);
-	members.holds = true;
-	fill(f, 1);
-	run_while_not(f, is_held);
-	members.absent[2] = true;
-	members.changed(members.context);
+	leaves_before_its_answer(f);
 	answer(SEND_OK);
 	run_while_not(f, nothing_waits);
 	assert_int_equal(others(), 6);
