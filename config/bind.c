@@ -271,6 +271,15 @@ static bool check_required(const struct section *s, const struct config_row *row
 	return problems_add_at(s->problems, entry, &why);
 }
 
+/* Is the error of a value not in the list of errors, because that is full? The entries of a list of
+ * structs are sections, with values of their own. */
+static bool is_unreported(const struct section *s, const struct config_row *row,
+			  const struct node *entry)
+{
+	return row->type != CONFIG_LIST && row->type != CONFIG_MAP &&
+	       !problems_touch(s->problems, entry);
+}
+
 /*
  * `key:` leaves the default; `key: ${env:UNSET}` makes the zero value, as in the Collector: an
  * address that was meant to come from outside must not silently become the default.
@@ -291,7 +300,7 @@ static bool bind_entry(const struct section *s, const struct config_row *row)
 	if (readable && entry && entry->kind == NODE_NULL && !entry->verbatim)
 		entry = NULL;
 	bool ok = readable && bind_row(s, row, entry);
-	if (!entry || problems_has(s->problems, entry))
+	if (!entry || problems_has(s->problems, entry) || (!ok && is_unreported(s, row, entry)))
 		bind_default(s, row);
 	return ok;
 }

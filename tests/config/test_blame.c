@@ -115,6 +115,29 @@ static void too_many_errors_are_counted(void **state)
 	problems_fini(&problems);
 }
 
+/* A check may read a string that has a default, whatever was reported before. */
+static void values_have_their_defaults_beyond_too_many_errors(void **state)
+{
+	static const char yaml[] = "timeout: 5\nkeys: {a: 1}\nlevel: 1\nsize: 101";
+	struct whole_config config = { 0 };
+	struct problems problems = { 0 };
+	struct error err;
+	(void)state;
+	struct node *tree = config_parse("c.yaml", yaml, strlen(yaml), &err);
+	for (int i = 0; i < PROBLEMS_MAX; i++) {
+		error_set(&err, ERROR_CONFIG, "number %d", i);
+		problems_add(&problems, &err);
+	}
+	assert_false(config_bind_all(&whole_table, tree, "exporters::file", &config, &problems));
+	assert_int_equal(problems.omitted, 4);
+	assert_int_equal(config.timeout.ns, 5000000000);
+	assert_int_equal(config.keys.count, 2);
+	assert_int_equal(config.level.index, 1);
+	assert_int_equal(config.size, 4);
+	problems_fini(&problems);
+	release(&config, &tree);
+}
+
 static void close_names_are_suggested(void **state)
 {
 	static const char *const known[] = { "endpoint", "sending_queue", "tls", "timeout", NULL };
@@ -148,6 +171,7 @@ int main(void)
 		cmocka_unit_test(an_error_is_placed_at_the_old_name_of_a_key),
 		cmocka_unit_test(all_errors_are_found_and_none_twice),
 		cmocka_unit_test(too_many_errors_are_counted),
+		cmocka_unit_test(values_have_their_defaults_beyond_too_many_errors),
 		cmocka_unit_test(close_names_are_suggested),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
