@@ -29,6 +29,7 @@ struct kafka_producer {
 	struct tls_material material;
 	pthread_rwlock_t lock; /* guards `line`: a sender keeps it while it hands over */
 	struct line *line;
+	_Atomic bool stopping;       /* the line is not replaced any more */
 	pthread_mutex_t ending_lock; /* guards `ending`: lines that are being closed */
 	pthread_cond_t ended;
 	uint32_t ending;
@@ -246,9 +247,10 @@ static bool take_events(struct line *line, int wait_ms)
 static void on_ready(void *argument, int fd, unsigned events)
 {
 	struct line *line = argument;
+	struct kafka_producer *p = line->producer;
 	(void)events;
-	if (kafka_events_woken(fd) && take_events(line, 0) && line == line->producer->line)
-		replace_line(line->producer);
+	if (kafka_events_woken(fd) && take_events(line, 0) && line == p->line && !p->stopping)
+		replace_line(p);
 }
 
 /* ---- one client ---- */
@@ -355,16 +357,25 @@ static struct line *line_new(struct kafka_producer *p, const struct tls_material
 	return NULL;
 }
 
-/* Takes the rest of its reports here. [pool thread] */
-static void line_close(struct line *line, bool cancel)
+static void cancel(struct line *line)
 {
+	cancel_waiting(line);
+	rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+}
+
+/* Takes the rest of its reports here, and cancels what is left when the producer stops.
+ * [pool thread] */
+static void line_close(struct line *line)
+{
+	bool cancelled = false;
 	kafka_events_leave(&line->events);
-	if (cancel) {
-		cancel_waiting(line);
-		rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-	}
-	while (is_busy(line))
+	while (is_busy(line)) {
+		if (line->producer->stopping && !cancelled) {
+			cancel(line);
+			cancelled = true;
+		}
 		take_events(line, POLL_MS);
+	}
 	kafka_events_close(&line->events);
 	line_free(line);
 }
@@ -375,7 +386,7 @@ static void close_old(void *argument)
 {
 	struct line *line = argument;
 	struct kafka_producer *p = line->producer;
-	line_close(line, false);
+	line_close(line);
 	pthread_mutex_lock(&p->ending_lock);
 	p->ending--;
 	pthread_cond_broadcast(&p->ended);
@@ -457,14 +468,21 @@ struct kafka_producer *kafka_producer_new(const struct kafka_producer_options *o
 	return p;
 }
 
+/* On the loop thread, which may be about to replace the line. */
+static void stop_replacing(void *argument)
+{
+	((struct kafka_producer *)argument)->stopping = true;
+}
+
 void kafka_producer_unref(struct kafka_producer **slot)
 {
 	struct kafka_producer *p = *slot;
 	*slot = NULL;
 	if (!p)
 		return;
+	loop_call(p->options.loop, stop_replacing, p);
 	if (p->line)
-		line_close(p->line, true);
+		line_close(p->line);
 	pthread_mutex_lock(&p->ending_lock);
 	while (p->ending)
 		pthread_cond_wait(&p->ended, &p->ending_lock);
