@@ -96,18 +96,21 @@ void on_disk_restore(struct delivery *d, struct storage_account *accounts, uint6
 
 /* ---- the oldest one */
 
-/* On a pool thread, because the disk may be slow. Consumers may have been faster. */
+/* On a pool thread, because the disk may be slow. Consumers may have been faster. When it no
+ * longer looks, others may end the delivery and free it. */
 static void look(void *argument)
 {
 	struct delivery *d = argument;
 	struct durable *u = &d->durable;
+	struct loop *loop = d->options.loop;
 	uint64_t arrival = reader_oldest(&u->reader, u->queue);
 	pthread_mutex_lock(&d->lock);
 	u->looking = false;
 	u->oldest = u->oldest ? u->oldest : arrival;
+	bool ended = delivery_has_ended(d);
 	pthread_mutex_unlock(&d->lock);
-	if (u->ending)
-		delivery_wake(d);
+	if (ended)
+		loop_post(loop, delivery_end, d);
 }
 
 void on_disk_look(struct delivery *d)
