@@ -11,7 +11,7 @@ static struct limit_report_row *add(struct limit_report *report, struct metric_s
 {
 	assert(report->count < LIMIT_REPORT_MAX);
 	struct limit_report_row *row = &report->at[report->count++];
-	*row = (struct limit_report_row){ .series = series };
+	*row = (struct limit_report_row){ .series = series, .reported = metric_get(series) };
 	snprintf(row->setting, sizeof row->setting, "%s%s", section, key);
 	return row;
 }

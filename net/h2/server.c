@@ -83,6 +83,7 @@ static void start_reporting(struct h2_server *s)
 	limit_report_number(r, n->closed[H2_STREAMS], "", "max_concurrent_streams",
 			    h2_session_max_streams(o), "");
 	h2_counters_report(n, r, l, SECTION);
+	s->http1_reported = metric_get(n->closed[H2_HTTP1]);
 	s->report_timer = loop_timer_new(o->loop, report_by_time, s);
 	loop_timer_start(s->report_timer, REPORT_NS);
 }
