@@ -297,12 +297,12 @@ static void pprof_destroy(void *instance)
 static void pprof_check(const void *config, struct faults *faults)
 {
 	const struct pprof_config *c = config;
-	const struct http_server_config http = { .endpoint = c->endpoint,
-						 .transport = (char *)"tcp" };
+	struct error why;
 	if (c->save_to_file && *c->save_to_file)
 		faults_add(faults,
 			   "save_to_file: not supported; fetch /debug/pprof/profile instead");
-	http_server_check(&http, faults);
+	if (c->endpoint && !http_server_check_endpoint("tcp", c->endpoint, &why))
+		faults_take(faults, &why);
 }
 
 static const struct config_row rows[] = {

@@ -35,14 +35,19 @@ static bool is_transport(const char *transport)
 	return false;
 }
 
+bool http_server_check_endpoint(const char *transport, const char *endpoint, struct error *err)
+{
+	struct http_endpoint parsed;
+	return http_endpoint_parse(transport, endpoint, &parsed, err);
+}
+
 static void check_address(const struct http_server_config *config, struct faults *faults)
 {
-	struct http_endpoint endpoint;
 	struct error why;
 	if (!is_transport(config->transport))
 		faults_add(faults, "transport: must be one of tcp, tcp4, tcp6, unix");
 	else if (config->endpoint &&
-		 !http_endpoint_parse(config->transport, config->endpoint, &endpoint, &why))
+		 !http_server_check_endpoint(config->transport, config->endpoint, &why))
 		faults_relate(faults, "transport", "%s", why.text);
 }
 

@@ -195,6 +195,8 @@ struct http_server_config {
 extern const struct config_table http_server_table;
 /* The cross-field rules of these rows, for the check of a table that embeds them. */
 void http_server_check(const struct http_server_config *config, struct faults *faults);
+/* That of the endpoint alone, for a section without the other keys. */
+bool http_server_check_endpoint(const char *transport, const char *endpoint, struct error *err);
 /* max_request_body_size with its default; its `max` is for http_exchange_accept. */
 struct size_limit http_server_body_limit(const struct http_server_config *config);
 
