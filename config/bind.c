@@ -328,10 +328,10 @@ static bool check_section(const struct section *s)
 {
 	char path[PATH_TEXT];
 	struct faults faults = { s->table, s->node, path_text(s->path, path), s->problems };
-	size_t before = s->problems->count;
+	size_t before = problems_total(s->problems);
 	if (s->table->check)
 		s->table->check(s->config, &faults);
-	return s->problems->count == before;
+	return problems_total(s->problems) == before;
 }
 
 static bool bind_unknown(const struct section *s)

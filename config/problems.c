@@ -29,6 +29,11 @@ bool problems_add(struct problems *problems, const struct error *err)
 	return problems_add_at(problems, NULL, err);
 }
 
+size_t problems_total(const struct problems *problems)
+{
+	return problems->count + problems->omitted;
+}
+
 bool problems_has(const struct problems *problems, const struct node *node)
 {
 	for (size_t i = 0; i < problems->count && node; i++)

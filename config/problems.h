@@ -27,6 +27,8 @@ enum { PROBLEMS_MAX = 100 };
 bool problems_add(struct problems *problems, const struct error *err);
 /* The same about a value, which lives as long as problems_touch is asked; may be NULL. */
 bool problems_add_at(struct problems *problems, const struct node *node, const struct error *err);
+/* The number of errors, with those that were omitted. */
+size_t problems_total(const struct problems *problems);
 /* Is there an error about this value? */
 bool problems_has(const struct problems *problems, const struct node *node);
 /* Is there an error about this value or one below it? Nothing can be concluded from such a value.

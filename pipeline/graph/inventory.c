@@ -92,12 +92,12 @@ static void declare_id(struct inventory *inventory, enum component_kind kind,
 		.node = node,
 		.config = memory_new(factory->config->size),
 	};
-	size_t before = problems->count;
+	size_t before = problems_total(problems);
 	config_bind_all(factory->config, node, d->path, d->config, problems);
 	struct faults faults = declared_faults(d, problems);
 	if (factory->exporter)
 		delivery_config_check(inventory_delivery(d), &faults);
-	d->sound = problems->count == before && !problems_touch(problems, node);
+	d->sound = problems_total(problems) == before && !problems_touch(problems, node);
 }
 
 bool inventory_bad_id(const struct node *node, const char *reference, const char *path,

@@ -130,6 +130,7 @@ static void values_have_their_defaults_beyond_too_many_errors(void **state)
 	}
 	assert_false(config_bind_all(&whole_table, tree, "exporters::file", &config, &problems));
 	assert_int_equal(problems.omitted, 4);
+	assert_int_equal(problems_total(&problems), PROBLEMS_MAX + 4);
 	assert_int_equal(config.timeout.ns, 5000000000);
 	assert_int_equal(config.keys.count, 2);
 	assert_int_equal(config.level.index, 1);
