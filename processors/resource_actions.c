@@ -235,14 +235,14 @@ static bool init_convert(const struct draft *d, struct resource_action *action)
 	if (!given(type))
 		return refuse(d, "",
 			      " due to missing required field \"converted_type\" for action "
-			      "\"%s\" at the %s action",
+			      "\"%s\" at the %s action; use int, double or string",
 			      d->action, d->which);
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
 	return refuse(d, "converted_type: ",
 		      " due to an invalid value in field \"converted_type\" for action \"%s\" "
-		      "at the %s action",
+		      "at the %s action; use int, double or string",
 		      d->action, d->which);
 }
 
@@ -284,7 +284,9 @@ bool resource_action_init(struct resource_action *action,
 	ordinal_text(index, d.which);
 	bool keyed = check_key(&d, action->verb);
 	if (action->verb == VERB_COUNT)
-		return refuse(&d, "action: ", " due to an unsupported action at the %s action",
+		return refuse(&d, "action: ",
+			      " due to an unsupported action at the %s action; use insert, update, "
+			      "upsert, delete, hash, extract or convert",
 			      d.which);
 	return inits[action->verb](&d, action) && keyed;
 }

@@ -353,7 +353,11 @@ static void errors_are_the_collectors(void **state)
 		  "error creating AttrProc due to missing required field \"key\" at the second "
 		  "action" },
 		{ "{key: a, action: invalid}",
-		  "error creating AttrProc due to an unsupported action at the second action" },
+		  "error creating AttrProc due to an unsupported action at the second action; use "
+		  "insert, update, upsert, delete, hash, extract or convert" },
+		{ "{key: a, value: 1}",
+		  "action: error creating AttrProc due to an unsupported action at the second "
+		  "action; use insert, update, upsert, delete, hash, extract or convert" },
 		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
 		  "Field \"value\" is nested deeper than 16 at the second action" },
 		{ "{action: delete}",
@@ -383,9 +387,12 @@ static void errors_are_the_collectors(void **state)
 		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },
 		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}",
 		  "at least one unnamed matcher group" },
-		{ "{key: a, action: convert}", "due to missing required field \"converted_type\"" },
+		{ "{key: a, action: convert}",
+		  "due to missing required field \"converted_type\" for action \"convert\" at the "
+		  "second action; use int, double or string" },
 		{ "{key: a, action: convert, converted_type: bool}",
-		  "due to an invalid value in field" },
+		  "due to an invalid value in field \"converted_type\" for action \"convert\" at "
+		  "the second action; use int, double or string" },
 		{ "{key: a, action: convert, converted_type: int, value: 1}",
 		  "does not use value sources or \"pattern\" field" },
 	};
