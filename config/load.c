@@ -197,7 +197,8 @@ struct node *config_load(const struct config_sources *sources, struct error *err
 {
 	struct problems problems = { 0 };
 	if (!sources->location_count && !sources->set_count) {
-		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
+		error_set(err, ERROR_CONFIG,
+			  "at least one config flag must be provided; write --config FILE");
 		return NULL;
 	}
 	struct node *root = config_load_all(sources, &problems);

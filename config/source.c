@@ -139,7 +139,9 @@ static bool read_https(struct source_reader *reader, const char *rest, struct by
 static bool refuse_scheme(const char *uri, struct error *err)
 {
 	char *shown = quote_place(uri);
-	error_set(err, ERROR_CONFIG, "unsupported scheme on URI \"%.100s\"", shown);
+	error_set(err, ERROR_CONFIG,
+		  "unsupported scheme on URI \"%.100s\"; use env, file, yaml, http or https",
+		  shown);
 	memory_free(shown);
 	return false;
 }

@@ -298,7 +298,9 @@ static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
 		else if (strcmp(entry->key, "value") == 0)
 			value = entry;
 		else
-			return value_error(item, "has invalid keys: %.100s", node_shown_key(entry));
+			return value_error(item,
+					   "has invalid keys: %.100s (valid keys: [name value])",
+					   node_shown_key(entry));
 	}
 	const char *text = name ? string_of(name) : NULL;
 	if (problems_has(item->problems, name))

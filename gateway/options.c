@@ -328,7 +328,8 @@ struct node *options_load(const struct options *o, struct problems *problems)
 {
 	struct error why;
 	if (!o->configs) {
-		error_set(&why, ERROR_CONFIG, "at least one config flag must be provided");
+		error_set(&why, ERROR_CONFIG,
+			  "at least one config flag must be provided; write --config FILE");
 		problems_add(problems, &why);
 		problems->incomplete = true;
 	}

@@ -31,7 +31,11 @@ bool host_port_parse(const char *key, const char *text, unsigned min_port, struc
 	if (strchr(text, '/'))
 		return refuse(key, ", without a path", err);
 	if (!colon || (*text == '[' && strchr(text, ']') && strchr(text, ']') > colon))
-		return refuse(key, "; the port is missing", err);
+		return refuse(key,
+			      port_number(text) <= PORT_MAX
+				      ? "; the host is missing, as in localhost:4317"
+				      : "; the port is missing",
+			      err);
 	*out = (struct host_port){ text, (size_t)(colon - text), colon + 1,
 				   port_number(colon + 1) };
 	if (out->number > PORT_MAX || out->number < min_port)

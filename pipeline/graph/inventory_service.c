@@ -165,8 +165,10 @@ static bool check_signal(const struct config_id *id, const struct node *node, st
 				  node_shown_key(node));
 	if (node->brought_key)
 		return node_error(node, "service::pipelines", err,
-				  "unknown pipeline signal: \"%s\"", node->reference);
-	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"",
+				  "unknown pipeline signal: \"%s\"; use profiles or profiles/NAME",
+				  node->reference);
+	return node_error(node, "service::pipelines", err,
+			  "unknown pipeline signal: \"%.*s\"; use profiles or profiles/NAME",
 			  (int)id->type_len, id->text);
 }
 

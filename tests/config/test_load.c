@@ -89,7 +89,8 @@ static void later_sources_win(void **state)
 		  "yaml:1:1: retrieved value (type=[]interface {}) cannot be used as a Conf" },
 		{ "yaml:{a: 1}", "https://example.com/x",
 		  "loading over http or https is not supported here" },
-		{ "yaml:{a: 1}", "s3:bucket", "unsupported scheme on URI \"s3:bucket\"" },
+		{ "yaml:{a: 1}", "s3:bucket",
+		  "unsupported scheme on URI \"s3:bucket\"; use env, file, yaml, http or https" },
 		{ "yaml:{a: 1}", "/nonexistent/x.yaml",
 		  "unable to read the file file:/nonexistent/x.yaml: No such file or directory" },
 	};
@@ -125,7 +126,8 @@ static void sets_come_last(void **state)
 static void something_must_be_given(void **state)
 {
 	(void)state;
-	assert_string_equal(load(NULL, NULL), "at least one config flag must be provided");
+	assert_string_equal(load(NULL, NULL),
+			    "at least one config flag must be provided; write --config FILE");
 }
 
 static void references_are_expanded(void **state)
@@ -185,7 +187,9 @@ static void bad_references_are_refused(void **state)
 		{ "a: ${}",
 		  "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
-		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
+		{ "a: ${s3:x}",
+		  "yaml:1:1: a: unsupported scheme on URI \"s3:x\"; use env, file, yaml, "
+		  "http or https" },
 		{ "a: ${http://x/y}",
 		  "yaml:1:1: a: loading over http or https is not supported here" },
 		{ "a: ${env:A$B}",

@@ -490,6 +490,7 @@ static void bad_endpoints_are_refused(void **state)
 		{ NULL, "endpoint: must not be empty" },
 		{ "", "endpoint: must not be empty" },
 		{ "localhost", "the port is missing" },
+		{ "4317", "must be host:port; the host is missing, as in localhost:4317" },
 		{ "localhost:", "the port must be a number from 1 to 65535" },
 		{ "localhost:x", "the port must be a number from 1 to 65535" },
 		{ "localhost:65536", "the port must be a number from 1 to 65535" },

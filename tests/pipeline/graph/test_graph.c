@@ -357,7 +357,8 @@ static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not "
 		  "configured" },
 		{ PARTS "service: {pipelines: {profile: {receivers: [fake], exporters: [fake]}}}",
-		  "c.yaml:5:23: service::pipelines: unknown pipeline signal: \"profile\"" },
+		  "c.yaml:5:23: service::pipelines: unknown pipeline signal: \"profile\"; use "
+		  "profiles or profiles/NAME" },
 		{ "exporters: {logging: }",
 		  "c.yaml:1:13: exporters: the logging exporter has been deprecated, use the debug "
 		  "exporter instead" },
