@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,12 @@ bool files_read(const char *path, struct bytes *out, struct error *err)
 		return error_set(err, ERROR_CONFIG, "cannot open %s: %m", path);
 	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
 		;
+	int fault = ferror(file) ? errno : EFBIG;
 	bool whole = feof(file);
 	if (!standard)
 		fclose(file);
 	return (whole && bytes_reserve(out, 1)) ||
-	       error_set(err, ERROR_CONFIG,
-			 "cannot read %s: I/O error, or the file is too "
-			 "large",
-			 path);
+	       error_set(err, ERROR_CONFIG, "cannot read %s: %s", path, strerror(fault));
 }
 
 bool files_write(const char *path, struct view bytes, struct error *err)

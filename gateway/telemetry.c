@@ -438,8 +438,10 @@ static void serve_index(void *context, struct http_exchange *exchange)
 
 bool telemetry_open_log(struct telemetry *t, struct error *err)
 {
-	if (!configure_log(&t->config.logs, err))
-		return error_prefix(err, "service::telemetry::logs");
+	struct error why;
+	if (!configure_log(&t->config.logs, &why))
+		return node_error(node_get(node_get(t->node, "logs"), "output_paths"),
+				  "service::telemetry::logs::output_paths", err, "%s", why.text);
 	inventory_log_inert(&telemetry_table, t->node, "service::telemetry", &t->log);
 	return true;
 }

@@ -283,12 +283,29 @@ def test_a_wrong_command_line_is_named(build, arguments, expected):
     assert "secret" not in done.stderr
 
 
+def test_a_log_that_cannot_be_opened_has_its_place(build, tmp_path):
+    (tmp_path / "c.yaml").write_text("""receivers: {nop: }
+exporters: {debug: }
+service:
+  telemetry:
+    logs: {output_paths: [absent/x.log]}
+    metrics: {level: none}
+  pipelines: {profiles: {receivers: [nop], exporters: [debug]}}
+""")
+    done = subprocess.run([build / "portcullis", "-c", "c.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == ("Error: c.yaml:5:12: service::telemetry::logs::output_paths: the log: "
+                                            "cannot open absent/x.log: No such file or directory")
+
+
 def test_explain_names_the_file_that_it_cannot_read(build, tmp_path):
     (tmp_path / "c.yaml").write_text(MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2"))
     (tmp_path / "garbage").write_bytes(b"no profile")
     done = run_in(build, "explain", "--config", str(tmp_path / "c.yaml"), str(tmp_path / "garbage"))
     assert done.returncode == 1
     assert done.stderr.startswith("Error: %s: the file is neither pprof nor OTLP: " % (tmp_path / "garbage"))
+    done = run_in(build, "explain", "--config", str(tmp_path / "c.yaml"), str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, "Error: cannot read %s: Is a directory\n" % tmp_path)
 
 
 def test_the_commands_answer(build):
