@@ -363,6 +363,13 @@ static bool is_plain(const struct node *node)
 	       node->source && strncmp(node->source, "--set", 5) != 0;
 }
 
+/* Peers see it in each handshake. */
+static bool is_certificate(const struct node *node)
+{
+	return node->text && strstr(node->text, "-----BEGIN CERTIFICATE-----") &&
+	       !strstr(node->text, "PRIVATE KEY");
+}
+
 /* Of a header: only some hold secrets. */
 static bool is_secret_name(const char *name)
 {
@@ -401,7 +408,8 @@ static void look_for_secrets(struct lint *lint, const struct section *s)
 {
 	for (const struct config_row *row = s->table->rows; row->key; row++) {
 		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
-		if (entry && ((row->type == CONFIG_SECRET && is_plain(entry)) ||
+		if (entry && ((row->type == CONFIG_SECRET && is_plain(entry) &&
+			       !is_certificate(entry)) ||
 			      (row->type == CONFIG_SECRETS && has_plain_item(entry)) ||
 			      (row->type == CONFIG_PAIRS && has_plain_header(entry))))
 			report_entry(lint, s, row->key, entry, plain_secret);

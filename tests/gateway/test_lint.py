@@ -91,6 +91,10 @@ CASES = {
     "a header with a token": ({EXPORTER: "  otlp_grpc:\n    endpoint: store.internal:4317\n    headers: {authorization: Bearer abc}"}, [(8, "plain-secret")]),
     "a header in a list": ({EXPORTER: "  otlp_grpc:\n    endpoint: store.internal:4317\n    headers: [{name: X-Api-Key, value: abc}]"}, [(8, "plain-secret")]),
     "a header without": ({EXPORTER: "  otlp_grpc: {endpoint: store.internal:4317, headers: {x-scope-orgid: a, authorization: '${env:SECRET}'}}"}, []),
+    "a key in the file": ({EXPORTER: "  otlp_grpc: {endpoint: store.internal:4317, tls: {cert_file: c.pem, key_pem: '-----BEGIN PRIVATE KEY-----'}}"},
+                          [(6, "plain-secret")]),
+    "certificates in the file": ({EXPORTER: "  otlp_grpc: {endpoint: store.internal:4317, tls: {ca_pem: '-----BEGIN CERTIFICATE-----', "
+                                            "cert_pem: '-----BEGIN CERTIFICATE-----', key_file: k.pem}}"}, []),
     "a token of an extension": ({"service:": "extensions:\n  bearertokenauth: {token: abc}\nservice:"}, [(8, "plain-secret")]),
 }
 WARNING = re.compile(r"Warning: gateway\.yaml:(\d+):\d+: [a-z]+::.* \[([a-z-]+)\]")
