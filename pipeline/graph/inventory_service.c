@@ -227,7 +227,8 @@ static bool check_pipeline(const struct inventory *inventory, size_t index, cons
 		problems_add(problems, &why);
 	if (node->broken)
 		return false;
-	check_lists(inventory, p, index, node, path, problems);
+	if (ok && !problems_has(problems, node))
+		check_lists(inventory, p, index, node, path, problems);
 	ok &= check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, problems);
 	ok &= check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, problems);
 	ok &= check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, problems);
