@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define LOG_INTERVAL_NS (10 * UINT64_C(1000000000))
+#define LOG_INTERVAL_NS (60 * UINT64_C(1000000000))
 #define LOG_PLACES 32
 
 /* A source line of core that logs. Peers can trigger some of these lines as often as they like. */
