@@ -159,9 +159,10 @@ service:
 """
     assert set(both(build, tmp_path, text)) == {
         "c.yaml:2:12: exporters::file/a::path: cannot write plain/below: Not a directory",
-        "c.yaml:3:12: exporters::file/b::path: cannot write absent: No such file or directory",
+        "c.yaml:3:12: exporters::file/b::path: cannot write absent: No such file or directory; to have it created, set create_directory",
         "c.yaml:6:19: exporters::debug::dead_letter::directory: cannot write plain/letters: Not a directory",
-        "c.yaml:8:18: extensions::file_storage::directory: cannot write absent: No such file or directory"}
+        "c.yaml:8:18: extensions::file_storage::directory: cannot write absent: No such file or directory; to have it created, set "
+        "create_directory"}
     assert sorted(os.listdir(tmp_path)) == ["base.yaml", "c.yaml", "plain"]
 
 
