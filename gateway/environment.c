@@ -132,8 +132,8 @@ static void check_path(struct check *check, const struct config_spot *spot, cons
 	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
 		mode |= X_OK;
 	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0) {
-		bool to_be_made = errno == ENOENT && !creates(spot) &&
-				  spot->row->role != ROLE_WRITES_LOG;
+		bool to_be_made =
+			errno == ENOENT && !creates(spot) && spot->row->role != ROLE_WRITES_LOG;
 		node_error(node, spot->path, &why, "cannot write %.200s: %s%s", path,
 			   strerror(errno),
 			   to_be_made ? "; to have it created, set create_directory" : "");

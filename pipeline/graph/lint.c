@@ -408,10 +408,10 @@ static void look_for_secrets(struct lint *lint, const struct section *s)
 {
 	for (const struct config_row *row = s->table->rows; row->key; row++) {
 		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
-		if (entry && ((row->type == CONFIG_SECRET && is_plain(entry) &&
-			       !is_certificate(entry)) ||
-			      (row->type == CONFIG_SECRETS && has_plain_item(entry)) ||
-			      (row->type == CONFIG_PAIRS && has_plain_header(entry))))
+		if (entry &&
+		    ((row->type == CONFIG_SECRET && is_plain(entry) && !is_certificate(entry)) ||
+		     (row->type == CONFIG_SECRETS && has_plain_item(entry)) ||
+		     (row->type == CONFIG_PAIRS && has_plain_header(entry))))
 			report_entry(lint, s, row->key, entry, plain_secret);
 	}
 }

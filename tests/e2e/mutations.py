@@ -120,8 +120,8 @@ MUTATIONS = [
     *(("no PII in values at " + site.lower(), PII, "		sites_each_list(p, pass.site, scrub_list, &pass);\n",
        "		if (pass.site != SITE_%s)\n			sites_each_list(p, pass.site, scrub_list, &pass);\n" % site)
       for site in ("RESOURCE", "SCOPE", "PROFILE", "SAMPLE", "LOCATION", "MAPPING")),
-    *(("no detector " + name.lower(), "processors/pii_config.c", "		if (detector->optional.enabled &&\n",
-       "		if (i != PII_%s && detector->optional.enabled &&\n" % name)
+    *(("no detector " + name.lower(), "processors/pii_config.c", "	if (detector->optional.enabled)\n",
+       "	if (i != PII_%s && detector->optional.enabled)\n" % name)
       for name in ("EMAIL", "IPV4", "IPV6", "JWT", "ACCESS_KEY", "CARD", "SSN", "PHONE", "PAN", "AADHAAR", "BEARER",
                    "HOME_DIRECTORY", "URL_QUERY", "MAC", "IBAN", "BASIC", "CREDENTIAL", "URL_CREDENTIALS", "UUID", "GENERATED_PATH",
                    "SQL", "COMMAND_LINE", "USER_NAME")),

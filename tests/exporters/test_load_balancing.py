@@ -185,7 +185,7 @@ def test_a_dead_member_does_not_fill_the_queue(build, tmp_path):
         sinks[1].stop()
         rig.send(200)
         rig.gateway.until(lambda: rig.total("otelcol_ledger_out_samples") >= 150 * SERVICES * 2)
-        assert rig.gateway.total("otelcol_loadbalancer_backend_diverted") == 1
+        assert rig.gateway.total("otelcol_loadbalancer_backend_diverted", endpoint="%s:%d" % (HOSTS[1], port)) == 1
         sinks[1].start()
         rig.settle()
         assert all_samples(sinks) == rig.sent

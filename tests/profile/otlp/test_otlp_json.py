@@ -287,7 +287,7 @@ def test_names_of_two_generations_are_not_guessed_at(build, profile, dictionary,
         "the JSON has names of the layouts of OTLP %s and of OTLP %s" % names
 
 
-@pytest.mark.parametrize("path", corpus.files("otlp/synthetic-v1[457]*.json"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", corpus.files("otlp/synthetic-v1[457]*.json"), ids=lambda path: getattr(path, "stem", "none"))
 def test_the_collectors_own_examples_are_recognised(build, path):
     run = translate(build, path.read_bytes(), "own")
     generation = {"4": "1.4", "5": "1.4", "7": "1.7"}[path.stem[len("synthetic-v1")]]
