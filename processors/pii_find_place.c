@@ -61,12 +61,13 @@ static bool is_statement(struct view text)
 	return false;
 }
 
-/* 'O''Brien': what stands between the quotation marks. Where a backslash stands in front of one, it
- * depends on the database what the mark means: everything up to the last one goes. */
+/* 'O''Brien': what stands between the quotation marks. Everything up to the last one goes where a
+ * backslash stands in front of one, for it depends on the database what the mark means; and where a
+ * comment, a line or a name seems to end inside, for the mark may be an apostrophe: "don't". */
 bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	size_t end = at + 1;
+	size_t end = at + 1, names = 0;
 	bool doubtful = false;
 	(void)rule;
 	if (!is_statement(text)) {
@@ -74,11 +75,13 @@ bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t a
 		return false;
 	}
 	while (end < text.len && (text.at[end] != '\'' || pii_byte(text, end + 1) == '\'')) {
+		doubtful |= text.at[end] == '\n' || PII_WORD_AT(text, end, "*/");
+		names += text.at[end] == '"';
 		end += text.at[end] == '\'' ? 2 : 1;
 		doubtful |= pii_byte(text, end) == '\'' && text.at[end - 1] == '\\';
 	}
 	end = end < text.len ? end : text.len;
-	if (doubtful) {
+	if (doubtful || names % 2) {
 		const uint8_t *last = memrchr(text.at + end, '\'', text.len - end);
 		end = last ? (size_t)(last - text.at) : text.len;
 	}

@@ -416,10 +416,12 @@ PII_DETECTOR(SQL, "sql", false, ROLE(FUNCTION),
 	"A verb of SQL at the beginning, behind a comment too.",
 	EXAMPLES({ "SELECT a FROM t WHERE b = 'O''Brien' AND c = 42", "SELECT a FROM t WHERE b = '****' AND c = ****" },
 		 { "/* api */ update t set a='x'", "/* api */ update t set a='****'" },
-		 { "SELECT a FROM t WHERE b = 'O\\'Brien' OR b = 'Li'", "SELECT a FROM t WHERE b = '****'" }),
+		 { "SELECT a FROM t WHERE b = 'O\\'Brien' OR b = 'Li'", "SELECT a FROM t WHERE b = '****'" },
+		 { "/* don't */ SELECT a FROM t WHERE b = 'Li'", "/* don'****'" }, { "CALL 'x", "CALL '****" },
+		 { "CALL 42", "CALL ****" }),
 	OTHERS("selectOne('x')", "SELECT \"a\" FROM t2", "it's 'so' 42", "SELECT a FROM t WHERE b = $1"),
-	RULES({ .first = "'", .find = pii_find_sql_string, .needs = { .classes = PII_HAS_QUOTE, .length = 10 } },
-	      { " \t\n=<>(,+*/-", "0-9", .find = pii_find_sql_number, .needs = { .digits = 1, .length = 8 } }))
+	RULES({ .first = "'", .find = pii_find_sql_string, .needs = { .classes = PII_HAS_QUOTE, .length = 7 } },
+	      { " \t\n=<>(,+*/-", "0-9", .find = pii_find_sql_number, .needs = { .digits = 1, .length = 6 } }))
 
 PII_DETECTOR(COMMAND_LINE, "command_line", false, ROLE(MAPPING),
 	"The arguments of a command line: from the first option, path or setting (`x=y`) on, or behind a program that runs scripts. Disabled unless this key is present. Its default role is `mapping`.",
