@@ -304,6 +304,16 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	return value_at(seen, text, value, span);
 }
 
+/* A value that ends with a colon may be the name of another: "X-Token: token: x". */
+static bool header_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
+{
+	if (!value_at(seen, text, at, span))
+		return false;
+	while (span->start == at && span->end > at && text.at[span->end - 1] == ':')
+		span->end--;
+	return span->end > span->start;
+}
+
 /* A password as people choose them: a type ("password: String") begins with a capital or has no
  * digit. */
 static bool password_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
@@ -347,7 +357,7 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
 	if (memchr(text.at + name, '-', at - name))
-		return value_at(seen, text, value, span);
+		return header_at(seen, text, value, span);
 	if (word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
 	    word_ends(text, at, "passphrase"))
 		return password_at(seen, text, value, span);

@@ -97,8 +97,12 @@ static bool is_option(struct view text, struct regex_span *span)
 
 static bool is_header(struct view text, struct regex_span *span)
 {
-	size_t colon = blanks_start(text, span->start) - 1, name = name_start(text, colon);
-	return memchr(text.at + name, '-', colon - name);
+	size_t value = span->start;
+	size_t colon = blanks_start(text, value) - 1, name = name_start(text, colon);
+	/* Of the next name. */
+	while (text.at[value - 1] == ' ' && span->end > value && text.at[span->end - 1] == ':')
+		span->end--;
+	return span->end > value && memchr(text.at + name, '-', colon - name);
 }
 
 /* A value in a path that begins with a slash ends with its segment. */
