@@ -150,11 +150,18 @@ static bool is_dots(struct view text, size_t at, size_t len)
 	return len && len <= 2 && text.at[at] == '.' && text.at[at + len - 1] == '.';
 }
 
+/* "C:\": a drive. */
+static bool is_drive_at(struct view text, size_t at)
+{
+	return pii_byte(text, at + 1) == ':' && pii_is_at(text, at, PII_LETTER) &&
+	       pii_is_at(text, at + 2, PII_SLASH);
+}
+
 /* Does a path end here, though a blank may follow? What follows then is an option or a path. */
 static bool is_path_end(struct view text, size_t at)
 {
 	uint8_t next = pii_byte(text, at + 1);
-	return pii_byte(text, at) != ' ' || next == '/' || next == '-';
+	return pii_byte(text, at) != ' ' || next == '/' || next == '-' || is_drive_at(text, at + 1);
 }
 
 /* The rest of a name of several words, each behind a blank: they end at a slash, or begin with
@@ -165,7 +172,7 @@ static size_t words_end(struct view text, size_t end)
 	size_t at = end;
 	for (int words = 0; words < 3 && pii_byte(text, at) == ' '; words++) {
 		size_t len = pii_run(text, at + 1, PII_NAME, 64);
-		if (!len)
+		if (!len || is_drive_at(text, at + 1))
 			break;
 		capital = capital && pii_is(text.at[at + 1], PII_UPPER);
 		at += 1 + len;
@@ -282,53 +289,46 @@ static size_t homes_at(struct view text, size_t at)
 	return word_at(text, at, word, len) ? len : 0;
 }
 
-/* A drive's letter, a colon, and up to four of either slash: where it begins; SIZE_MAX: there is
- * none. */
-static size_t drive_start(struct view text, size_t at)
+/* A drive's letter, a colon, and up to four of either slash. */
+static bool has_drive(struct view text, size_t at)
 {
 	if (at >= 2 && text.at[at - 2] != ':' && !pii_is(text.at[at - 2], PII_SLASH))
-		return SIZE_MAX;
+		return false;
 	size_t slashes = pii_run_back(text, at, PII_SLASH, 5);
-	if (!slashes || slashes > 4 || at < slashes + 2)
-		return SIZE_MAX;
-	size_t start = at - slashes - 2;
-	return text.at[start + 1] == ':' && pii_is(text.at[start], PII_LETTER) ? start : SIZE_MAX;
+	return slashes && slashes <= 4 && at >= slashes + 2 && text.at[at - slashes - 1] == ':' &&
+	       pii_is(text.at[at - slashes - 2], PII_LETTER);
 }
 
-/* \\server\, or \\server\share\ and one more: where it begins; SIZE_MAX: there is none. All
- * backslashes may be doubled, as in JSON. */
-static size_t share_start(struct view text, size_t at)
+/* \\server\, or \\server\share\ and one more. All backslashes may be doubled, as in JSON. */
+static bool has_share(struct view text, size_t at)
 {
 	if (text.at[at - 1] != '\\')
-		return SIZE_MAX;
+		return false;
 	size_t one = pii_run_back(text, at, PII_SLASH, 5), end = at - one;
 	if (one > 2)
-		return SIZE_MAX;
+		return false;
 	for (int names = 0; names < 3; names++) {
 		size_t name = pii_run_back(text, end, PII_NAME, 64);
 		size_t slashes = pii_run_back(text, end - name, PII_SLASH, 5);
 		if (!name || name == 64)
-			return SIZE_MAX;
+			return false;
 		end -= name + slashes;
 		if (slashes == 2 * one)
-			return end;
+			return true;
 		if (slashes != one)
-			return SIZE_MAX;
+			return false;
 	}
-	return SIZE_MAX;
+	return false;
 }
 
-/* \Device\HarddiskVolume3\, %SystemDrive%\: where it begins; SIZE_MAX: there is none. */
-static size_t device_start(struct view text, size_t at)
+/* \Device\HarddiskVolume3\, %SystemDrive%\ */
+static bool has_device(struct view text, size_t at)
 {
 	if (text.at[at - 1] != '\\')
-		return SIZE_MAX;
+		return false;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
-	if (!name)
-		return SIZE_MAX;
-	bool device = PII_WORD_AT(text, start, "HarddiskVolume"),
-	     drive = PII_WORD_AT(text, start, "%SystemDrive%");
-	return device || drive ? start : SIZE_MAX;
+	return name && (PII_WORD_AT(text, start, "HarddiskVolume") ||
+			PII_WORD_AT(text, start, "%SystemDrive%"));
 }
 
 /* At the word "Users". A name that a slash follows may hold blanks. "App\Users\List" is a class.
@@ -341,16 +341,15 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	bool home = word == sizeof "home" - 1;
 	if (!word)
 		return false;
-	size_t start = share_start(text, at);
-	if (start == SIZE_MAX && !home)
-		start = drive_start(text, at);
-	if (start == SIZE_MAX && !home)
-		start = device_start(text, at);
-	if (start == SIZE_MAX || start < seen->from)
+	bool share = has_share(text, at);
+	if (!share && (home || !(has_drive(text, at) || has_device(text, at))))
 		return false;
 	size_t slashes = pii_run(text, at + word, PII_SLASH, 5), name = at + word + slashes;
 	if (!slashes || slashes > 4)
 		return false;
+	/* "\\server\home\users\alice": the second one counts. */
+	if (share && pii_find_home_windows(rule, text, name, seen, span))
+		return true;
 	size_t len = pii_run(text, name, PII_WINDOWS_NAME, 64);
 	if (len && pii_is(pii_byte(text, name + len), PII_SLASH))
 		return pii_hit(span, name, name + len);

@@ -44,18 +44,22 @@
 #define JWT_PARTS "[A-Za-z0-9_-]*+(*SKIP)\\.(?:[A-Za-z0-9_-]*+\\.|eyJ[A-Za-z0-9_-]*+)"
 /* two levels: group and project, or a name twice */
 #define PROJECT "(" SEGMENT "\\/" SEGMENT ")\\/"
-#define SHARE(two, one, last) \
-	"(?<![\\/\\\\])[\\/\\\\]{" two "}(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){0,2}" NAME_BYTE \
-	"{1,63}" last
-#define WINDOWS_USERS(more) \
-	"(?i)(?:" more "(?:" SHARE("2", "1", "\\\\") "|" SHARE( \
-		"4", "2", \
-		"[\\/\\\\]\\\\") "|[a-z]:[\\\\\\/]{1,4}|(?<!" NAME_BYTE \
-				 ")(?-i:HarddiskVolume" NAME_BYTE "{0,18}|%SystemDrive%" NAME_BYTE \
-				 "{0,19})\\\\)" \
-				 "(?:users|documents and settings))[\\\\\\/]{1,4}" \
-				 "(?|([^\\\\\\/:*?\"<>|\\r\\n+=;,\\[\\]]{1,64})[\\\\\\/]|([^\\\\\\/\\s:*?\"<>|+=;,\\[\\]]{1,256}))"
-#define SHARED_HOME "(?:" SHARE("2", "1", "\\\\") "|" SHARE("4", "2", "[\\/\\\\]\\\\") ")home|"
+#define HOMES "(?:users|documents and settings|home)"
+#define WINDOWS_NAME(group) \
+	"[\\\\\\/]{1,4}(?|" group "[^\\\\\\/:*?\"<>|\\r\\n+=;,\\[\\]]{1,64})[\\\\\\/]|" group \
+	"[^\\\\\\/\\s:*?\"<>|+=;,\\[\\]]{1,256}))"
+#define WINDOWS_USER WINDOWS_NAME("(")
+#define NO_MORE(last) "(?!" last HOMES WINDOWS_NAME("(?:") ")"
+/* On a share, below so many names; the last of two directories of homes counts. */
+#define SHARED(names, two, one, last, no_more) \
+	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names \
+	"}" NAME_BYTE "{1,63}" last HOMES no_more WINDOWS_USER
+#define ON_SHARE(names) SHARED(names, "2", "1", "\\\\", NO_MORE("\\\\"))
+#define ON_ESCAPED_SHARE(names) SHARED(names, "4", "2", "[\\/\\\\]\\\\", NO_MORE("[\\/\\\\]\\\\"))
+#define ON_DRIVE \
+	"(?i)(?:[a-z]:[\\\\\\/]{1,4}|(?<!" NAME_BYTE ")(?-i:HarddiskVolume" NAME_BYTE \
+	"{0,18}|%SystemDrive%" NAME_BYTE \
+	"{0,19})\\\\)(?:users|documents and settings)" WINDOWS_USER
 #define ESCAPED_SLASH "%(?:2[Ff]|5[Cc])"
 /* Behind a name whose value is secret. */
 #define SECRET_KEY(word) "|" word "key|" word "[_-]key"
@@ -181,8 +185,13 @@ static const struct reference_rule {
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },
-	{ PII_HOME_DIRECTORY, WINDOWS_USERS(SHARED_HOME), is_windows },
-	{ PII_HOME_DIRECTORY, WINDOWS_USERS(""), is_windows },
+	{ PII_HOME_DIRECTORY, ON_SHARE("0"), is_windows },
+	{ PII_HOME_DIRECTORY, ON_SHARE("1"), is_windows },
+	{ PII_HOME_DIRECTORY, SHARED("2", "2", "1", "\\\\", ""), is_windows },
+	{ PII_HOME_DIRECTORY, ON_ESCAPED_SHARE("0"), is_windows },
+	{ PII_HOME_DIRECTORY, ON_ESCAPED_SHARE("1"), is_windows },
+	{ PII_HOME_DIRECTORY, SHARED("2", "4", "2", "[\\/\\\\]\\\\", ""), is_windows },
+	{ PII_HOME_DIRECTORY, ON_DRIVE, is_windows },
 	{ PII_HOME_DIRECTORY, "(?:(?<![A-Za-z0-9_.-])|(?<=%" PAIR "))" ESCAPED_SLASH "(?:home|[Uu]sers)" ESCAPED_SLASH
 	  "((?:[A-Za-z0-9_.~\\x80-\\xff-]|%20|%[89A-Fa-f][0-9A-Fa-f]){1,64})" },
 	{ PII_URL_QUERY, "\\?(?!\\.)([A-Za-z0-9_.\\[\\]%-]{1,64}=[^\\s\"'<>#]+)", is_query },
@@ -275,8 +284,10 @@ static bool reference_run(struct reference *r, size_t index, struct view text)
 					      rule->detector == PII_HOME_DIRECTORY ||
 						      rule->detector == PII_WORKSPACE });
 		found |= hit;
-		/* What was no hit may hide one that begins a little later. */
-		size_t next = hit ? span.end : whole.start + 1;
+		/* What was no hit may hide one that begins a little later; the front of a path is
+		 * no one's, so it may have the name of another. */
+		bool all = hit && rule->confirm != is_windows;
+		size_t next = all ? span.end : whole.start + 1;
 		from = next > from ? next : from + 1;
 	}
 	return found;

@@ -193,6 +193,14 @@ static bool is_dots(struct view text, size_t at, size_t len)
 	return (len == 1 && text.at[at] == '.') || (len == 2 && is_word_at(text, at, ".."));
 }
 
+/* "C:/" */
+static bool is_drive_at(struct view text, size_t at)
+{
+	uint8_t slash = behind(text, at + 2);
+	return isalpha(behind(text, at)) && behind(text, at + 1) == ':' &&
+	       (slash == '/' || slash == '\\');
+}
+
 /* "First Last" */
 static void add_words(struct view text, struct regex_span *span)
 {
@@ -201,12 +209,12 @@ static void add_words(struct view text, struct regex_span *span)
 	for (int words = 0; words < 3 && behind(text, at) == ' '; words++) {
 		size_t n = name_length(text, at + 1);
 		n = n > 64 ? 64 : n;
-		if (!n)
+		if (!n || is_drive_at(text, at + 1))
 			return;
 		capitals &= isupper(text.at[at + 1]) != 0;
 		at += 1 + n;
 		bool more = behind(text, at) == ' ' && behind(text, at + 1) != '/' &&
-			    behind(text, at + 1) != '-';
+			    behind(text, at + 1) != '-' && !is_drive_at(text, at + 1);
 		if (behind(text, at) == '/' || behind(text, at) == '\\' || (capitals && !more)) {
 			span->end = at;
 			return;
