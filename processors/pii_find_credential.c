@@ -178,11 +178,25 @@ static size_t quote_at(struct view text, size_t at)
 	return mark == '"' || mark == '\'' ? 1 + escape : 0;
 }
 
+/* The span of a value. Where it ends as the name of another does ("secret=token='x'"), what stands
+ * behind that name is left to it. */
+static bool value_between(struct view text, size_t start, size_t end, struct regex_span *span)
+{
+	size_t name = end;
+	while (name > start && text.at[name - 1] == ' ')
+		name--;
+	if (name > start && (text.at[name - 1] == '=' || text.at[name - 1] == ':'))
+		name--;
+	bool other = name > start && name < end && is_secret(text, name);
+	return pii_hit(span, start, other ? name : end);
+}
+
 static bool quoted_at(struct view text, size_t at, struct regex_span *span)
 {
 	size_t quote = quote_at(text, at), start = at + quote;
 	return quote &&
-	       pii_hit(span, start, quoted_end(text, start, text.at[start - 1], quote == 2));
+	       value_between(text, start, quoted_end(text, start, text.at[start - 1], quote == 2),
+			     span);
 }
 
 /* Where the name that ends here begins. */
@@ -195,7 +209,7 @@ static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct 
 {
 	if (quote_at(text, at))
 		return quoted_at(text, at, span);
-	return pii_hit(span, at, pii_run_end(&seen->runs, text, at, PII_SECRET));
+	return value_between(text, at, pii_run_end(&seen->runs, text, at, PII_SECRET), span);
 }
 
 /* Is the name a parameter in a path, as in /app/cart;token=x/items? A value in it ends with the
@@ -304,16 +318,6 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	return value_at(seen, text, value, span);
 }
 
-/* A value that ends with a colon may be the name of another: "X-Token: token: x". */
-static bool header_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
-{
-	if (!value_at(seen, text, at, span))
-		return false;
-	while (span->start == at && span->end > at && text.at[span->end - 1] == ':')
-		span->end--;
-	return span->end > span->start;
-}
-
 /* A password as people choose them: a type ("password: String") begins with a capital or has no
  * digit. */
 static bool password_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
@@ -357,7 +361,7 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
 	if (memchr(text.at + name, '-', at - name))
-		return header_at(seen, text, value, span);
+		return value_at(seen, text, value, span);
 	if (word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
 	    word_ends(text, at, "passphrase"))
 		return password_at(seen, text, value, span);

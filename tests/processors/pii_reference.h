@@ -79,10 +79,14 @@
 	"(?i)(?<=password|passwd|passphrase|secret|(?<!publickey)token" SECRET_KEYS \
 	"|credential|credentials|sessionid|session[_-]id|signature|(?<![a-z0-9])pass" \
 	"|(?<![a-z0-9])pwd|(?<![a-z0-9])auth|(?<![a-z0-9])sig)"
-#define QUOTED \
-	"\"((?:[^\"\\\\]|\\\\.|\\\\\\z)+)|'((?:[^'\\\\]|\\\\.|\\\\\\z)+)" \
-	"|\\\\\"((?:(?!\\\\\").)+)|\\\\'((?:(?!\\\\').)+)"
-#define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])([^\\s\"'<>&;]+))"
+/* Up to where another name ends, if nothing but its mark follows. */
+#define UP_TO_NAME(bytes, end) "(" bytes "+?(?=" SECRET "[:=]? *" end ")|" bytes "+)"
+#define QUOTED_BY(mark) \
+	UP_TO_NAME("(?:[^" mark "\\\\]|\\\\.|\\\\\\z)", "(?:" mark "|\\z)") \
+	"|\\\\" mark UP_TO_NAME("(?:(?!\\\\" mark ").)", "(?:\\\\" mark "|\\z)")
+#define QUOTED "\"" QUOTED_BY("\"") "|'" QUOTED_BY("'")
+#define WORD "[^\\s\"'<>&;]"
+#define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])" UP_TO_NAME(WORD, "(?!" WORD ")") ")"
 #define DOMAIN_NAME \
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
 #define WIDE_AT "\\xef\\xbc\\xa0"
@@ -181,7 +185,7 @@ static const struct reference_rule {
 	{ PII_CREDENTIAL, "(?s)" SECRET ": {1,4}(?! )" VALUE, is_header },
 	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}((?=[A-Za-z0-9_+-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)"
 			  "(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)", is_drawn },
-	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,}(?<!:))" },
+	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,}(?<!:))", is_no_header },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },

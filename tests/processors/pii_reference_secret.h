@@ -97,12 +97,13 @@ static bool is_option(struct view text, struct regex_span *span)
 
 static bool is_header(struct view text, struct regex_span *span)
 {
-	size_t value = span->start;
-	size_t colon = blanks_start(text, value) - 1, name = name_start(text, colon);
-	/* Of the next name. */
-	while (text.at[value - 1] == ' ' && span->end > value && text.at[span->end - 1] == ':')
-		span->end--;
-	return span->end > value && memchr(text.at + name, '-', colon - name);
+	size_t colon = blanks_start(text, span->start) - 1, name = name_start(text, colon);
+	return memchr(text.at + name, '-', colon - name);
+}
+
+static bool is_no_header(struct view text, struct regex_span *span)
+{
+	return !is_header(text, span);
 }
 
 /* A value in a path that begins with a slash ends with its segment. */
@@ -129,7 +130,7 @@ static bool is_drawn(struct view text, struct regex_span *span)
 	unsigned places = 0;
 	for (size_t i = span->start; i < span->end; i++)
 		places += isdigit(text.at[i]) && !isdigit(text.at[i - 1]);
-	return places > 1;
+	return places > 1 && is_no_header(text, span);
 }
 
 /* name=true&name=false */
