@@ -129,13 +129,13 @@ bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at
 	return true;
 }
 
-/* A client secret, at its "Q~". */
+/* A client secret, at its "Q~". Its front may have been taken for the end of another one. */
 bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
 	static const uint32_t kinds = PII_BASE64URL | PII_DOT | PII_TILDE;
-	(void)rule;
-	if (at < seen->from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
+	(void)rule, (void)seen;
+	if (at < 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
 	    pii_run_back(text, at - 1, kinds, 3) < 3)
 		return false;
 	size_t len = pii_run(text, at + 2, kinds, 34);

@@ -139,7 +139,7 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "ya29\\.[A-Za-z0-9_-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}", is_prefix },
 	{ PII_ACCESS_KEY, "(?:Account|Access)Key=([A-Za-z0-9+\\/]{32,}={0,2})" },
-	{ PII_ACCESS_KEY, "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}" },
+	{ PII_ACCESS_KEY, "(?<=[A-Za-z0-9_~.-]{3}[0-9])Q~[A-Za-z0-9_~.-]{31,34}", is_azure },
 	{ PII_ACCESS_KEY, "-----BEGIN [A-Z ]{0,32}PRIVATE KEY", is_to_end },
 	{ PII_ACCESS_KEY, "xapp-[A-Za-z0-9-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "hooks\\.slack\\.com\\/[A-Za-z0-9+\\/]{20,}", is_prefix },
