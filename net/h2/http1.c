@@ -51,26 +51,40 @@ static void answer(struct h2_connection *c, const char *path)
 	bytes_fini(&all);
 }
 
-/* What an HTTP/2 server says to one that does not (RFC 9113, section 3.4): SETTINGS without any, and
- * GOAWAY with PROTOCOL_ERROR. A client that began with TLS sees in it that there is none here. */
-static void say_goodbye(struct h2_connection *c)
+/* What a server says to what is no HTTP (RFC 9113, section 3.4): SETTINGS without any, and GOAWAY
+ * with PROTOCOL_ERROR. A client that began with TLS sees in it that there is none here. */
+static bool refuse(struct h2_connection *c)
 {
 	static const uint8_t frames[] = {
-		0, 0, 0, NGHTTP2_SETTINGS,
-		0, 0, 0, 0,
-		0, /**/
-		0, 0, 8, NGHTTP2_GOAWAY,
-		0, 0, 0, 0,
-		0, /**/
-		0, 0, 0, 0,
-		0, 0, 0, NGHTTP2_PROTOCOL_ERROR,
+		0,
+		0,
+		0,
+		NGHTTP2_SETTINGS,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		8,
+		NGHTTP2_GOAWAY,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		NGHTTP2_PROTOCOL_ERROR,
 	};
 	h2_connection_put(c, (struct view){ frames, sizeof frames });
-}
-
-static bool end(struct h2_connection *c, enum h2_reason reason)
-{
-	c->fault = reason;
+	c->fault = H2_PROTOCOL_ERROR;
 	return false;
 }
 
@@ -89,15 +103,14 @@ bool h2_http1_receive(struct h2_connection *c, struct view data)
 	size_t room = FIRST_MAX - line->len;
 	bytes_add(line, data.at, data.len < room ? data.len : room);
 	const uint8_t *newline = line->len ? memchr(line->at, '\n', line->len) : NULL;
-	if (!may_be_http1(bytes_view(line))) {
-		say_goodbye(c);
-		return end(c, H2_PROTOCOL_ERROR);
-	}
+	if (!may_be_http1(bytes_view(line)))
+		return refuse(c);
 	if (!newline && line->len < FIRST_MAX)
 		return true;
 	size_t len = newline ? (size_t)(newline - line->at) : line->len;
 	if (!find_path((struct view){ line->at, len }, path))
-		return end(c, H2_PROTOCOL_ERROR);
+		return refuse(c);
 	answer(c, path);
-	return end(c, H2_HTTP1);
+	c->fault = H2_HTTP1;
+	return false;
 }

@@ -88,9 +88,10 @@ def test_http_1_at_a_grpc_port_gets_an_answer_with_the_right_port(gateway, reque
     b"\x16\x03\x01\x00\xf4\x01\x00\x00\xf0", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", b"HELLO\n", b"GET /\n", b"GET / HTTP/2\r\n",
     b"GET /ingest " + b"x" * 600, b"A" * 600, b"\n", b"get /ingest HTTP/1.1\r\n",
 ])
-def test_what_is_no_request_of_http_1_gets_none(gateway, noise):
+def test_what_is_no_http_gets_an_error_of_http_2(gateway, noise):
+    """SETTINGS and GOAWAY with PROTOCOL_ERROR (RFC 9113, section 3.4), in which a client of TLS sees that there is none here."""
     before = gateway.total("otelcol_http2_server_closed_connections", reason="protocol_error")
-    assert answer(gateway.port["grpc"], noise) == b""
+    assert answer(gateway.port["grpc"], noise).hex() == "000000040000000000" "000008070000000000" "0000000000000001"
     assert gateway.total("otelcol_http2_server_closed_connections", reason="protocol_error") == before + 1
 
 
