@@ -55,35 +55,9 @@ static void answer(struct h2_connection *c, const char *path)
  * with PROTOCOL_ERROR. A client that began with TLS sees in it that there is none here. */
 static bool refuse(struct h2_connection *c)
 {
-	static const uint8_t frames[] = {
-		0,
-		0,
-		0,
-		NGHTTP2_SETTINGS,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		8,
-		NGHTTP2_GOAWAY,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		NGHTTP2_PROTOCOL_ERROR,
-	};
-	h2_connection_put(c, (struct view){ frames, sizeof frames });
+	static const char frames[] = "\0\0\0\4\0\0\0\0\0"
+				     "\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\1";
+	h2_connection_put(c, (struct view){ (const uint8_t *)frames, sizeof frames - 1 });
 	c->fault = H2_PROTOCOL_ERROR;
 	return false;
 }
