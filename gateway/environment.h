@@ -9,8 +9,8 @@
  * `validate --environment`: what a configuration needs of the machine. Ports can be bound,
  * certificates load, match their keys and have not expired, files can be written, and names of
  * destinations resolve. Starts nothing and leaves nothing behind; may wait for the resolver.
- * Reports every error. asks: exporters are asked to connect too (graph_probe), which tells more
- * about their names. False: there is an error.
+ * Reports every error. asks: the destinations are probed too (graph_probe), so their names are not
+ * resolved here. False: there is an error.
  */
 bool environment_check(const struct graph *graph, const struct telemetry *telemetry, bool asks,
 		       struct problems *problems);

@@ -224,7 +224,7 @@ struct member_ops {
 	uint32_t (*count)(void *self);
 	/* Is this still a member? What waits for one that is not is planned again. [any thread] */
 	bool (*serves)(void *self, uint32_t member);
-	/* The number of the member at this index; 0: there are not so many now. [loop thread] */
+	/* The number of the member at this index; 0: there are fewer now. [loop thread] */
 	uint32_t (*number)(void *self, uint32_t index);
 	/* Calls changed(context) after each change of the members, on the loop thread, until the
 	 * exporter's stop has returned. What waits for a member that has left, or for the first

@@ -50,7 +50,7 @@
 	"[^\\\\\\/\\s:*?\"<>|+=;,\\[\\]]{1,256}))"
 #define WINDOWS_USER WINDOWS_NAME("(")
 #define NO_MORE(last) "(?!" last HOMES WINDOWS_NAME("(?:") ")"
-/* On a share, below so many names; the last of two directories of homes counts. */
+/* On a share, below `names` folders; the last of two directories of homes counts. */
 #define SHARED(names, two, one, last, no_more) \
 	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names \
 	"}" NAME_BYTE "{1,63}" last HOMES no_more WINDOWS_USER

@@ -62,96 +62,89 @@ static void test_each_code_has_one_meaning(void **state)
 }
 
 /* As librdkafka 2.0 words them. What a broker says selects at most among our own words. */
+static const struct cause_row {
+	int code, means;
+	const char *text;
+	struct cause cause;
+} cause_rows[] = {
+	{ -169,
+	  -169,
+	  "SASL authentication error: invalid credentials of alice",
+	  { CAUSE_SASL_REJECTED, 0 } },
+	{ -169,
+	  -169,
+	  "SASL SCRAM-SHA-512 mechanism handshake failed: Broker: Unsupported SASL "
+	  "mechanism: broker's supported mechanisms: secret",
+	  { CAUSE_SASL_MECHANISM, 0 } },
+	{ -181,
+	  -181,
+	  "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: "
+	  "broker certificate could not be verified",
+	  { CAUSE_REVOKED, 0 } },
+	{ -195, -181, "SSL handshake failed: certificate verify failed", { CAUSE_REVOKED, 0 } },
+	{ -195,
+	  -181,
+	  "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker "
+	  "listener? (after 5ms in state SSL_HANDSHAKE)",
+	  { CAUSE_TLS_CLOSED, 0 } },
+	{ -181,
+	  -181,
+	  "SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
+	  { CAUSE_NOT_TLS, 0 } },
+	{ -195,
+	  -181,
+	  "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: "
+	  "SSL alert number 116",
+	  { CAUSE_TLS_CLIENT_CERTIFICATE, 0 } },
+	{ -195, -181, "Disconnected (after 4ms in state SSL_HANDSHAKE)", { CAUSE_TLS_CLOSED, 0 } },
+	{ -195,
+	  -181,
+	  "SSL handshake failed: error:0A000410:SSL routines::sslv3 alert handshake "
+	  "failure: SSL alert number 40 (after 5ms in state SSL_HANDSHAKE)",
+	  { CAUSE_TLS_REJECTED, 0 } },
+	{ -195, -181, "SSL alert number 99999999999999999999999", { CAUSE_TLS_FAILED, 0 } },
+	{ -195,
+	  -181,
+	  "Connection setup timed out in state SSL_HANDSHAKE",
+	  { CAUSE_TLS_TIMEOUT, 0 } },
+	{ -181, -181, "secret", { CAUSE_TLS_FAILED, 0 } },
+	{ -195,
+	  -195,
+	  "Disconnected while requesting ApiVersion: might be caused by incorrect "
+	  "security.protocol configuration (connecting to a SSL listener?)",
+	  { CAUSE_CLOSED, 0 } },
+	{ -195,
+	  -195,
+	  "Connect to ipv4#192.0.2.1:9092 failed: Connection refused (after 0ms in state "
+	  "CONNECT)",
+	  { CAUSE_REFUSED, ECONNREFUSED } },
+	{ -195, -195, "Receive failed: Connection reset by peer", { CAUSE_RESET, ECONNRESET } },
+	{ -195,
+	  -195,
+	  "Connection setup timed out in state CONNECT (after 30001ms in state CONNECT)",
+	  { CAUSE_CONNECT_TIMEOUT, 0 } },
+	{ -195, -195, "1 request(s) timed out: disconnect", { CAUSE_NO_RESPONSE, 0 } },
+	{ -195,
+	  -195,
+	  "ApiVersionRequest failed: Local: Timed out: probably due to broker version",
+	  { CAUSE_NO_RESPONSE, 0 } },
+	{ -195, -195, "secret", { CAUSE_NO_CONNECTION, 0 } },
+	{ -193, -193, NULL, { CAUSE_UNRESOLVED, 0 } },
+	{ 30, 30, "secret", { CAUSE_GROUP_DENIED, 0 } },
+	{ 3, 3, "in state SSL_HANDSHAKE", { CAUSE_TOPIC_MISSING, 0 } },
+	{ 12345, 12345, "secret", { CAUSE_NONE, 0 } },
+};
+
 static void test_the_cause_of_an_error(void **state)
 {
-	static const struct row {
-		int code, means;
-		const char *text;
-		struct cause cause;
-	} rows[] = {
-		{ -169,
-		  -169,
-		  "SASL authentication error: invalid credentials of alice",
-		  { CAUSE_SASL_REJECTED, 0 } },
-		{ -169,
-		  -169,
-		  "SASL SCRAM-SHA-512 mechanism handshake failed: Broker: Unsupported SASL "
-		  "mechanism: broker's supported mechanisms: secret",
-		  { CAUSE_SASL_MECHANISM, 0 } },
-		{ -181,
-		  -181,
-		  "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: "
-		  "broker certificate could not be verified",
-		  { CAUSE_REVOKED, 0 } },
-		{ -195,
-		  -181,
-		  "SSL handshake failed: certificate verify failed",
-		  { CAUSE_REVOKED, 0 } },
-		{ -195,
-		  -181,
-		  "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker "
-		  "listener? (after 5ms in state SSL_HANDSHAKE)",
-		  { CAUSE_TLS_CLOSED, 0 } },
-		{ -181,
-		  -181,
-		  "SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
-		  { CAUSE_NOT_TLS, 0 } },
-		{ -195,
-		  -181,
-		  "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: "
-		  "SSL alert number 116",
-		  { CAUSE_TLS_CLIENT_CERTIFICATE, 0 } },
-		{ -195,
-		  -181,
-		  "Disconnected (after 4ms in state SSL_HANDSHAKE)",
-		  { CAUSE_TLS_CLOSED, 0 } },
-		{ -195,
-		  -181,
-		  "SSL handshake failed: error:0A000410:SSL routines::sslv3 alert handshake "
-		  "failure: SSL alert number 40 (after 5ms in state SSL_HANDSHAKE)",
-		  { CAUSE_TLS_REJECTED, 0 } },
-		{ -195, -181, "SSL alert number 99999999999999999999999", { CAUSE_TLS_FAILED, 0 } },
-		{ -195,
-		  -181,
-		  "Connection setup timed out in state SSL_HANDSHAKE",
-		  { CAUSE_TLS_TIMEOUT, 0 } },
-		{ -181, -181, "secret", { CAUSE_TLS_FAILED, 0 } },
-		{ -195,
-		  -195,
-		  "Disconnected while requesting ApiVersion: might be caused by incorrect "
-		  "security.protocol configuration (connecting to a SSL listener?)",
-		  { CAUSE_CLOSED, 0 } },
-		{ -195,
-		  -195,
-		  "Connect to ipv4#192.0.2.1:9092 failed: Connection refused (after 0ms in state "
-		  "CONNECT)",
-		  { CAUSE_REFUSED, ECONNREFUSED } },
-		{ -195,
-		  -195,
-		  "Receive failed: Connection reset by peer",
-		  { CAUSE_RESET, ECONNRESET } },
-		{ -195,
-		  -195,
-		  "Connection setup timed out in state CONNECT (after 30001ms in state CONNECT)",
-		  { CAUSE_CONNECT_TIMEOUT, 0 } },
-		{ -195, -195, "1 request(s) timed out: disconnect", { CAUSE_NO_RESPONSE, 0 } },
-		{ -195,
-		  -195,
-		  "ApiVersionRequest failed: Local: Timed out: probably due to broker version",
-		  { CAUSE_NO_RESPONSE, 0 } },
-		{ -195, -195, "secret", { CAUSE_NO_CONNECTION, 0 } },
-		{ -193, -193, NULL, { CAUSE_UNRESOLVED, 0 } },
-		{ 30, 30, "secret", { CAUSE_GROUP_DENIED, 0 } },
-		{ 3, 3, "in state SSL_HANDSHAKE", { CAUSE_TOPIC_MISSING, 0 } },
-		{ 12345, 12345, "secret", { CAUSE_NONE, 0 } },
-	};
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct kafka_result why = kafka_explain(rows[i].code, rows[i].text, CAUSE_REVOKED);
-		assert_int_equal(why.code, rows[i].means);
-		assert_int_equal(why.cause.kind, rows[i].cause.kind);
-		assert_int_equal(why.cause.os_error, rows[i].cause.os_error);
-		assert_string_equal(why.reason, kafka_judge(rows[i].means).reason);
+	for (size_t i = 0; i < sizeof cause_rows / sizeof *cause_rows; i++) {
+		struct kafka_result why =
+			kafka_explain(cause_rows[i].code, cause_rows[i].text, CAUSE_REVOKED);
+		assert_int_equal(why.code, cause_rows[i].means);
+		assert_int_equal(why.cause.kind, cause_rows[i].cause.kind);
+		assert_int_equal(why.cause.os_error, cause_rows[i].cause.os_error);
+		assert_string_equal(why.reason, kafka_judge(cause_rows[i].means).reason);
 	}
 	assert_int_equal(kafka_explain(-181, "certificate verify failed", CAUSE_NONE).cause.kind,
 			 CAUSE_CERTIFICATE);

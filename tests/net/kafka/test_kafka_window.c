@@ -12,7 +12,7 @@ static struct kafka_window window(bool unlimited)
 	};
 }
 
-/* How many of so many messages are admitted at this time. */
+/* How many of `count` messages are admitted at this time. */
 static int admitted(struct kafka_window *w, int count, int64_t bytes, uint64_t now)
 {
 	int n = 0;
