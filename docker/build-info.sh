@@ -3,7 +3,8 @@
 # Prints a C file with the commit of the sources and its date, for `portcullis --version`. Both are the same on every machine:
 # SOURCE_DATE_EPOCH overrides the date, and PORTCULLIS_COMMIT the commit where there is no git (in a container's build).
 set -eu
-archived='$Format:%h %ct$' # git archive writes them here (.gitattributes)
+# shellcheck disable=SC2016 # git archive replaces the text in quotes (.gitattributes)
+archived='$Format:%h %ct$'
 commit=unknown epoch=
 cd "$(dirname "$0")/.."
 case $archived in
