@@ -477,7 +477,7 @@ static void take_item(struct delivery *d, struct sending *s, struct reading *r)
 	sending_begin(s);
 }
 
-/* There is no record after all. */
+/* There is no record after all. If the disk fails, the consumer does not look again at once. */
 static void give_up(struct delivery *d, struct sending *s, bool none)
 {
 	struct durable *u = &d->durable;
@@ -485,12 +485,19 @@ static void give_up(struct delivery *d, struct sending *s, bool none)
 	u->records = none && !u->spilling ? 0 : u->records;
 	u->loading--;
 	on_disk_reconcile(d);
-	s->next = d->idle;
-	d->idle = s;
-	d->busy--;
+	bool rests = !none && !u->ending;
+	if (rests) {
+		s->next = d->idle;
+		d->idle = s;
+		d->busy--;
+	}
 	pthread_mutex_unlock(&d->lock);
+	if (!rests)
+		delivery_finish(s, ACK_TAKEN);
 }
 
+/* On a pool thread. Once the consumer has an item or is idle, others may end the delivery, and free
+ * it. */
 static void load(void *argument)
 {
 	struct sending *s = argument;
@@ -507,8 +514,6 @@ static void load(void *argument)
 	else
 		give_up(d, s, result == STORAGE_NOTHING);
 	reading_fini(&r);
-	if (result == STORAGE_NOTHING || d->durable.ending)
-		delivery_wake(d);
 }
 
 static bool may_load(const struct delivery *d)

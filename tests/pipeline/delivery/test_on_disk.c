@@ -74,9 +74,60 @@ static void the_age_of_what_is_on_disk_continues_after_a_restart(void **state)
 	loop_run(f->loop);
 }
 
+static _Atomic bool freed;
+
+static void has_drained(void *argument)
+{
+	struct fixture *f = argument;
+	delivery_unref(&f->delivery);
+	freed = true;
+	loop_stop(f->loop);
+}
+
+static void leave(void *argument)
+{
+	struct fixture *f = argument;
+	delivery_drain(f->delivery, has_drained, f);
+}
+
+static bool is_prompt(void *self, const struct packet *packet)
+{
+	(void)self, (void)packet;
+	return true;
+}
+
+/* On the pool thread that has loaded the packet. */
+static void send_and_leave(void *self, const struct part *part, uint64_t timeout_ns,
+			   struct sending *sending)
+{
+	static const struct send_result ok = { .outcome = SEND_OK, .reason = "ok" };
+	struct fixture *f = *(struct fixture **)self;
+	(void)part, (void)timeout_ns;
+	loop_call(f->loop, leave, f);
+	sending_done(sending, &ok);
+	while (!freed)
+		usleep(1000);
+}
+
+static void a_delivery_may_end_while_its_last_packet_is_being_loaded(void **state)
+{
+	struct fixture *f = *state;
+	f->config.sending_queue.num_consumers = 1;
+	fail_all(f);
+	start(f);
+	enqueue_kilobyte(f, clock_now());
+	run_until_sends(f, 1);
+	f->ops.send = send_and_leave;
+	f->ops.prompt = is_prompt;
+	restart(f);
+	loop_run(f->loop);
+	assert_int_equal(read_metric(f, OUT), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		DURABLE(a_delivery_may_end_while_its_last_packet_is_being_loaded),
 		DURABLE(the_age_of_what_is_on_disk_continues_after_a_restart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
