@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 #define CROWDED_NS UINT64_C(2000000000)
 /* Without a queue, senders wait for the result, as in the Collector, so only a few packets may
  * wait. */
@@ -22,6 +24,12 @@ void backlog_init(struct backlog *b, const struct queue_config *config, bool pla
 		b->order = (enum queue_order)config->order.index;
 	}
 	b->tail = &b->head;
+}
+
+void backlog_fini(struct backlog *b)
+{
+	assert(!b->head && !b->arrivals.heap.count);
+	arrivals_fini(&b->arrivals);
 }
 
 static int64_t at_least_one(int64_t bytes)
@@ -120,16 +128,24 @@ void backlog_push(struct backlog *b, struct item *item)
 		b->tail = &item->next;
 }
 
-void backlog_unload(struct backlog *b, struct item *item)
+void backlog_attach(struct backlog *b, struct item *item)
 {
-	(void)b;
+	uint64_t arrival = item->packet->oldest_arrival;
+	item->holder.bytes = &b->bytes;
+	packet_attach(item->packet, &item->holder);
+	if (arrival)
+		arrivals_add(&b->arrivals, arrival, &item->arrival);
+}
+
+void backlog_detach(struct backlog *b, struct item *item)
+{
+	arrivals_remove(&b->arrivals, &item->arrival);
 	packet_detach(item->packet, &item->holder);
 }
 
-void backlog_attach(struct backlog *b, struct item *item)
+uint64_t backlog_oldest(const struct backlog *b)
 {
-	item->holder.bytes = &b->bytes;
-	packet_attach(item->packet, &item->holder);
+	return arrivals_earliest(&b->arrivals);
 }
 
 void backlog_add(struct backlog *b, struct item *item)
@@ -170,7 +186,7 @@ struct item *backlog_take_stored(struct backlog *b)
 bool backlog_remove(struct backlog *b, struct item *item)
 {
 	if (item->packet)
-		packet_detach(item->packet, &item->holder);
+		backlog_detach(b, item);
 	return backlog_count(b, -item->units);
 }
 

@@ -2,6 +2,7 @@
 #ifndef PIPELINE_DELIVERY_BACKLOG_H
 #define PIPELINE_DELIVERY_BACKLOG_H
 
+#include "pipeline/delivery/arrivals.h"
 #include "pipeline/delivery/delivery.h"
 
 /*
@@ -26,6 +27,7 @@ struct item { /* a packet of one pipeline */
 	struct item *next;
 	struct packet *packet; /* NULL: it is divided, and nobody waits for it */
 	struct packet_holder holder;
+	uint32_t arrival; /* the place of its packet in the backlog's `arrivals` */
 	struct book *book;
 	int64_t units;
 	bool several;  /* several senders have contributed to it */
@@ -55,6 +57,7 @@ struct backlog {
 	int64_t capacity;                    /* units */
 	bool plans;                          /* the exporter makes its own packets */
 	struct item *head, **tail;           /* the waiting packets */
+	struct arrivals arrivals;            /* of all packets that are in memory */
 	_Atomic int64_t units, bytes;        /* of packets that wait or are being delivered */
 	_Atomic int64_t made;                /* bytes that plans made, or are expected to make */
 	_Atomic int64_t bytes_max, made_max; /* 0: no limit */
@@ -64,6 +67,7 @@ struct backlog {
 };
 
 void backlog_init(struct backlog *b, const struct queue_config *config, bool plans);
+void backlog_fini(struct backlog *b); /* it is empty */
 /* Sets the memory that it may use; 0: no limit. */
 void backlog_set_share(struct backlog *b, int64_t bytes);
 int64_t backlog_bytes(const struct backlog *b);
@@ -88,10 +92,12 @@ struct item *backlog_take(struct backlog *b); /* the first waiting item, or NULL
 struct item *backlog_take_stored(struct backlog *b);
 /* Puts an item that has its place into the list after all, or back. */
 void backlog_push(struct backlog *b, struct item *item);
-/* The packet of a spilled item leaves memory, and its place remains. */
-void backlog_unload(struct backlog *b, struct item *item);
-/* The packet of a place is in memory, and is being delivered. */
+/* The packet of an item is in memory, and waits or is being delivered. */
 void backlog_attach(struct backlog *b, struct item *item);
+/* The packet of an item leaves memory. If the item has a place, that remains. */
+void backlog_detach(struct backlog *b, struct item *item);
+/* When the oldest packet in memory has arrived (clock_now); 0: there is none. */
+uint64_t backlog_oldest(const struct backlog *b);
 /* Places of packets on disk come and go. True: the backlog is no longer full. */
 bool backlog_count(struct backlog *b, int64_t units);
 /* The item was taken, and was delivered or dropped. True: the backlog is no longer full. */

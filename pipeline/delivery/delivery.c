@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "pipeline/delivery/delivery_private.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Samples that wait or are in flight, also on disk, and what became of others. */
@@ -20,17 +19,6 @@ static void look(void *context, struct outage_view *view)
 	view->queue_percent = backlog_load(&d->backlog) * 100 / BACKLOG_FULL;
 	view->dropped = d->dropped;
 	view->saved = d->saved;
-}
-
-void delivery_each_item(struct delivery *d, void (*use)(void *context, struct item *item),
-			void *context)
-{
-	for (struct item *item = d->backlog.head; item; item = item->next)
-		use(context, item);
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		if (d->consumers[i].item)
-			use(context, d->consumers[i].item);
-	lanes_each(d, use, context);
 }
 
 static void init_outage(struct delivery *d)
@@ -215,19 +203,19 @@ static bool leave(struct delivery *d, struct item *item)
 	if (item->stored)
 		durable_remove(item);
 	if (item->parent)
-		packet_detach(item->packet, &item->holder);
+		backlog_detach(&d->backlog, item);
 	bool recovered = item->placed && backlog_remove(&d->backlog, item);
 	metric_set(d->count.size, d->backlog.units);
 	return recovered;
 }
 
 /* Under the lock. Its packet, if it has been divided and no sender waits for it. */
-static struct packet *take_packet(struct item *item)
+static struct packet *take_packet(struct delivery *d, struct item *item)
 {
 	struct packet *packet = item->packet;
 	if (!item->divided || !item->answered || !packet)
 		return NULL;
-	packet_detach(packet, &item->holder);
+	backlog_detach(&d->backlog, item);
 	item->packet = NULL;
 	return packet;
 }
@@ -257,7 +245,7 @@ static struct item *end_one_hold(struct delivery *d, struct item *item, struct s
 	bool waiting = answers && !item->answered;
 	item->answered = item->answered || answers;
 	struct packet *packet = item->packet ? packet_ref(item->packet) : NULL;
-	struct packet *unused = last ? NULL : take_packet(item);
+	struct packet *unused = last ? NULL : take_packet(d, item);
 	bool recovered = last && leave(d, item);
 	struct item *parent = leave_parent(item, last);
 	pthread_mutex_unlock(&d->lock);
@@ -512,7 +500,12 @@ void delivery_release_senders(struct delivery *d)
 {
 	struct packets packets = { 0 };
 	pthread_mutex_lock(&d->lock);
-	delivery_each_item(d, take_acks, &packets);
+	for (struct item *item = d->backlog.head; item; item = item->next)
+		take_acks(&packets, item);
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		if (d->consumers[i].item)
+			take_acks(&packets, d->consumers[i].item);
+	lanes_each(d, take_acks, &packets);
 	pthread_mutex_unlock(&d->lock);
 	for (uint32_t i = 0; i < packets.count; i++) {
 		packet_release_acks(packets.at[i], d->acks, ACK_FAILED);
@@ -553,7 +546,6 @@ void delivery_unref(struct delivery **delivery)
 		return;
 	if (d->relief.shed)
 		budget_off_short(d->options.budget, &d->relief);
-	assert(!d->backlog.head);
 	durable_fini(&d->durable);
 	dead_letters_fini(d);
 	metrics_off_scrape(d->options.metrics, d);
@@ -563,6 +555,7 @@ void delivery_unref(struct delivery **delivery)
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_fini(&d->consumers[i]);
 	books_free(&d->books);
+	backlog_fini(&d->backlog);
 	pthread_mutex_destroy(&d->lock);
 	lanes_fini(d);
 	circuit_fini(&d->circuit);

@@ -133,23 +133,20 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 		init_durable(c, options);
 }
 
-/* A divided item may have no packet any more. Its children have what is left of it. */
-static void note_arrival(void *context, struct item *item)
+/* The earlier of two times; 0 is none. */
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-	uint64_t *oldest = context, arrival = item->packet ? item->packet->oldest_arrival : 0;
-	*oldest = arrival && arrival < *oldest ? arrival : *oldest;
+	return a && (!b || a < b) ? a : b;
 }
 
 void delivery_metrics_refresh(void *context)
 {
 	struct delivery *d = context;
-	uint64_t now = clock_now(), oldest = now;
 	pthread_mutex_lock(&d->lock);
-	delivery_each_item(d, note_arrival, &oldest);
-	uint64_t on_disk = on_disk_oldest(d);
+	uint64_t oldest = earlier(backlog_oldest(&d->backlog), on_disk_oldest(d));
 	pthread_mutex_unlock(&d->lock);
-	uint64_t age = now - (on_disk && on_disk < oldest ? on_disk : oldest);
-	metric_set(d->count.age, (int64_t)(age / MS));
+	uint64_t now = clock_now();
+	metric_set(d->count.age, oldest && oldest < now ? (int64_t)((now - oldest) / MS) : 0);
 	metric_set(d->count.held, backlog_bytes(&d->backlog));
 	if (d->lanes)
 		metric_set(d->count.circuit, lanes_circuit(d));

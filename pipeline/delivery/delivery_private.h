@@ -109,8 +109,9 @@ void sending_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger
 
 /* ---- delivery.c ---- */
 
-/* [any thread] The item is delivered or dropped, or (NULL) waits in a lane; the consumer takes the
- * next one, or is idle. */
+/* [any thread] The item is delivered or dropped, or the consumer has none: it waits in a lane, or
+ * there was none to load. The consumer takes the next one, or is idle. Then others may end the
+ * delivery, and free it. */
 void delivery_finish(struct sending *s, enum ack_outcome outcome);
 /* [any thread] Is the destination killed? discards: and does it drop what it has? */
 bool delivery_is_killed(const struct delivery *d);
@@ -119,9 +120,6 @@ bool delivery_discards(const struct delivery *d);
 bool delivery_sheds(const struct delivery *d);
 /* [any thread] Idle consumers take what waits. */
 void delivery_wake(struct delivery *d);
-/* Under the lock. All items in memory: those that wait, and those that are being delivered. */
-void delivery_each_item(struct delivery *d, void (*use)(void *context, struct item *item),
-			void *context);
 /* An item of the packet, which has no place yet. */
 struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book);
 /* [any thread] Samples of an item have come to an end. */

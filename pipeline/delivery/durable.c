@@ -110,7 +110,7 @@ static void unload(struct delivery *d, struct item *item)
 {
 	release_item(item->stored);
 	on_disk_add(d, item);
-	backlog_unload(&d->backlog, item);
+	backlog_detach(&d->backlog, item);
 	packet_unref(&item->packet);
 }
 
