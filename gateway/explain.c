@@ -102,6 +102,7 @@ static bool explain(const struct options *options, const struct explain_input *i
 	if (ok) {
 		struct ways ways;
 		ways_init(&ways, service.reload.running->graph);
+		report->more = ways.more;
 		report->processors = node_get(service.root, "processors");
 		for (uint32_t i = 0; i < ways.count && ok; i++)
 			ok = pass(&(struct passage){ .ways = &ways,

@@ -18,7 +18,7 @@ static const char *const difference_names[] = {
 	[LESS_CHANGED] = "no longer changed",
 };
 
-/* All that one configuration decided about one site and key. */
+/* All that one configuration decided about one site and key: the last verdict of each kind. */
 struct fate {
 	const struct explain_verdict *passes, *removal, *change;
 	uint32_t changes; /* the number of verdicts that change it */
@@ -33,18 +33,13 @@ static bool removes(const struct explain_verdict *v)
 static struct fate fate_of(const struct explain_way *way, const struct explain_verdict *of)
 {
 	struct fate fate = { 0 };
-	for (size_t i = 0; i < way->verdicts.count; i++) {
-		const struct explain_verdict *v = &way->verdicts.at[i];
-		if (v->site != of->site || strcmp(v->key, of->key) != 0)
-			continue;
-		if (!strcmp(v->what, "passes"))
-			fate.passes = v;
-		else if (removes(v))
-			fate.removal = v;
-		else {
-			fate.change = v;
-			fate.changes++;
-		}
+	const struct explain_verdict *v = explain_verdicts_find(&way->verdicts, of->site, of->key);
+	for (; v; v = explain_verdicts_earlier(&way->verdicts, v)) {
+		const struct explain_verdict **last = !strcmp(v->what, "passes") ? &fate.passes
+						      : removes(v)               ? &fate.removal
+										 : &fate.change;
+		*last = *last ? *last : v;
+		fate.changes += last == &fate.change;
 	}
 	return fate;
 }
@@ -53,15 +48,12 @@ static struct fate fate_of(const struct explain_way *way, const struct explain_v
 static bool same_changes(const struct explain_way *a, const struct explain_way *b,
 			 const struct explain_verdict *of)
 {
-	for (size_t i = 0; i < a->verdicts.count; i++) {
-		const struct explain_verdict *v = &a->verdicts.at[i];
-		bool found = false;
-		if (v->site != of->site || strcmp(v->key, of->key) != 0)
-			continue;
-		for (size_t k = 0; k < b->verdicts.count && !found; k++)
-			found = b->verdicts.at[k].site == v->site &&
-				!strcmp(b->verdicts.at[k].key, v->key) &&
-				!strcmp(b->verdicts.at[k].what, v->what);
+	const struct explain_verdict *v = explain_verdicts_find(&a->verdicts, of->site, of->key);
+	for (; v; v = explain_verdicts_earlier(&a->verdicts, v)) {
+		const struct explain_verdict *found =
+			explain_verdicts_find(&b->verdicts, of->site, of->key);
+		while (found && strcmp(found->what, v->what) != 0)
+			found = explain_verdicts_earlier(&b->verdicts, found);
 		if (!found)
 			return false;
 	}
@@ -185,6 +177,5 @@ void explain_report_compare(const struct explain_report *first, const struct exp
 			bytes_add_byte(out, ',');
 		compare_ways(out, json, NULL, &second->ways[i]);
 	}
-	if (json)
-		bytes_add_text(out, "]}\n");
+	(json ? explain_json_end : explain_text_end)(out, first->more || second->more);
 }

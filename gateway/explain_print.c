@@ -154,6 +154,18 @@ void explain_json_input(struct bytes *out, const struct explain_report *r)
 		r->documents, r->bytes, r->profiles, r->samples);
 }
 
+void explain_text_end(struct bytes *out, bool more)
+{
+	if (more)
+		bytes_add_text(out, "There are further ways through the pipelines, which are left "
+				    "out.\n");
+}
+
+void explain_json_end(struct bytes *out, bool more)
+{
+	bytes_format(out, "],\"complete\":%s}\n", more ? "false" : "true");
+}
+
 void explain_report_print(const struct explain_report *r, bool json, struct bytes *out)
 {
 	(json ? explain_json_input : explain_text_input)(out, r);
@@ -162,6 +174,5 @@ void explain_report_print(const struct explain_report *r, bool json, struct byte
 			bytes_add_byte(out, ',');
 		(json ? json_way : text_way)(out, &r->ways[i]);
 	}
-	if (json)
-		bytes_add_text(out, "]}\n");
+	(json ? explain_json_end : explain_text_end)(out, r->more);
 }

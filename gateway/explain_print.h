@@ -19,5 +19,8 @@ void explain_text_input(struct bytes *out, const struct explain_report *report);
 void explain_json_text(struct bytes *out, const char *name, const char *text);
 void explain_json_place(struct bytes *out, const struct explain_verdict *verdict);
 void explain_json_input(struct bytes *out, const struct explain_report *report);
+/* The end of the output: whether ways are left out. */
+void explain_text_end(struct bytes *out, bool more);
+void explain_json_end(struct bytes *out, bool more);
 
 #endif

@@ -35,29 +35,21 @@ static char *entry_text(const struct audit_rule *rule)
 	return memory_text(rule->row);
 }
 
-static struct explain_verdict *find(struct explain_verdicts *v, enum site site, const char *key,
-				    const char *what)
+/* The last one of this kind; NULL: there is none. */
+static struct explain_verdict *find(const struct explain_verdicts *v, enum site site,
+				    const char *key, const char *what)
 {
-	for (size_t i = 0; i < v->count; i++)
-		if (v->at[i].site == site && !strcmp(v->at[i].key, key) &&
-		    (!what || !strcmp(v->at[i].what, what)))
-			return &v->at[i];
-	return NULL;
+	struct explain_verdict *found = explain_verdicts_find(v, site, key);
+	while (found && strcmp(found->what, what) != 0)
+		found = explain_verdicts_earlier(v, found);
+	return found;
 }
 
-static bool same_rule(const struct explain_verdict *a, const char *processor, const char *entry)
+static bool is_by(const struct explain_verdict *v, const char *what, const char *processor,
+		  const char *entry)
 {
-	return !strcmp(a->processor, processor) && !strcmp(a->entry, entry);
-}
-
-static struct explain_verdict *add(struct explain_verdicts *v, enum site site, const char *key,
-				   const char *what)
-{
-	v->at = memory_resize(v->at, (v->count + 1) * sizeof *v->at);
-	v->at[v->count] = (struct explain_verdict){ .site = site,
-						    .key = memory_text(key),
-						    .what = memory_text(what) };
-	return &v->at[v->count++];
+	return !strcmp(v->what, what) && !strcmp(v->processor, processor) &&
+	       !strcmp(v->entry, entry);
 }
 
 static void record(struct explain_report *r, struct explain_verdicts *v, enum site site,
@@ -66,13 +58,11 @@ static void record(struct explain_report *r, struct explain_verdicts *v, enum si
 	const struct node *processor = node_get(r->processors, r->audit.processor);
 	const struct node *node = processor ? entry_of(processor, rule) : NULL;
 	char *text = memory_text_of(key.at, key.len), *entry = entry_text(rule);
-	struct explain_verdict *found = NULL;
-	for (size_t i = 0; i < v->count && !found; i++)
-		if (v->at[i].site == site && !strcmp(v->at[i].key, text) &&
-		    !strcmp(v->at[i].what, what) && same_rule(&v->at[i], r->audit.processor, entry))
-			found = &v->at[i];
+	struct explain_verdict *found = explain_verdicts_find(v, site, text);
+	while (found && !is_by(found, what, r->audit.processor, entry))
+		found = explain_verdicts_earlier(v, found);
 	if (!found) {
-		found = add(v, site, text, what);
+		found = explain_verdicts_add(v, site, text, what);
 		found->processor = memory_text(r->audit.processor);
 		found->entry = memory_text(entry);
 		found->source = node ? memory_text(node->source) : NULL;
@@ -110,13 +100,10 @@ static void leaves(struct leaving *l, struct view key)
 {
 	char *text = memory_text_of(key.at, key.len);
 	struct explain_verdict *v = find(&l->way->verdicts, l->site, text, "passes");
-	const struct explain_verdict *rule = NULL;
-	for (size_t i = l->way->permits.count; i && !rule; i--)
-		if (l->way->permits.at[i - 1].site == l->site &&
-		    !strcmp(l->way->permits.at[i - 1].key, text))
-			rule = &l->way->permits.at[i - 1];
 	if (!v) {
-		v = add(&l->way->verdicts, l->site, text, "passes");
+		const struct explain_verdict *rule =
+			explain_verdicts_find(&l->way->permits, l->site, text);
+		v = explain_verdicts_add(&l->way->verdicts, l->site, text, "passes");
 		v->processor = memory_text(rule ? rule->processor : "");
 		v->entry = memory_text(rule ? rule->entry : "");
 		v->source = rule && rule->source ? memory_text(rule->source) : NULL;
@@ -210,24 +197,12 @@ struct explain_way *explain_report_begin(struct explain_report *r, char *name)
 	return &r->ways[r->count++];
 }
 
-static void verdicts_fini(struct explain_verdicts *v)
-{
-	for (size_t i = 0; i < v->count; i++) {
-		memory_free(v->at[i].key);
-		memory_free(v->at[i].what);
-		memory_free(v->at[i].processor);
-		memory_free(v->at[i].entry);
-		memory_free(v->at[i].source);
-	}
-	memory_free(v->at);
-}
-
 void explain_report_fini(struct explain_report *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		memory_free(r->ways[i].name);
-		verdicts_fini(&r->ways[i].verdicts);
-		verdicts_fini(&r->ways[i].permits);
+		explain_verdicts_fini(&r->ways[i].verdicts);
+		explain_verdicts_fini(&r->ways[i].permits);
 	}
 	memory_free(r->ways);
 }

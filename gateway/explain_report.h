@@ -4,30 +4,13 @@
 
 #include "base/bytes.h"
 #include "config/node.h"
+#include "gateway/explain_verdicts.h"
 #include "profile/profiles.h"
-#include "profile/sites.h"
 
 /*
  * What one configuration does to the profiles of a file, for `portcullis explain`: for each way of
- * the graph, verdicts by site and key. It contains keys, which may come from a sender, and no
- * values. One thread.
+ * the graph, verdicts by site and key. One thread.
  */
-struct explain_verdict {
-	enum site site;
-	char *key;  /* "" at sites without keys */
-	char *what; /* "passes", "denied", "set", ... */
-	/* The rule: the processor's ID and the entry of its configuration ("keys[0]"), both may be
-	 * "", and its place; source NULL: it is not in the configuration. */
-	char *processor, *entry, *source;
-	int line;
-	uint64_t count; /* of table entries that it concerns */
-};
-
-struct explain_verdicts {
-	struct explain_verdict *at;
-	size_t count;
-};
-
 struct explain_way {
 	char *name;
 	struct explain_verdicts verdicts, permits;
@@ -40,6 +23,7 @@ struct explain_report {
 	const struct node *processors; /* of the configuration, while it is open */
 	struct explain_way *ways;
 	size_t count;
+	bool more; /* the graph has further ways, which are left out */
 	/* of the input */
 	const char *format;
 	size_t documents, bytes;

@@ -29,8 +29,6 @@ static void add_way(struct walk *w)
 {
 	struct ways *ways = w->ways;
 	size_t size = w->way.count * sizeof *w->way.steps;
-	if (ways->count == WAYS_MAX)
-		return;
 	ways->at = memory_resize(ways->at, (ways->count + 1) * sizeof *ways->at);
 	struct way *way = &ways->at[ways->count++];
 	*way = w->way;
@@ -50,8 +48,10 @@ static void visit_connection(struct walk *w, const struct connection *c)
 static void visit(struct walk *w, struct step step)
 {
 	const struct pipeline *path = step.path;
-	if (w->ways->count == WAYS_MAX)
+	if (w->ways->count == WAYS_MAX) {
+		w->ways->more = true; /* each pipeline leads to exporters */
 		return;
+	}
 	w->way.steps[w->way.count++] = step;
 	if (path->route_count)
 		add_way(w);

@@ -15,9 +15,10 @@ struct way;
 struct ways {
 	struct way *at;
 	uint32_t count;
+	bool more; /* there are further ways, which are left out */
 };
 
-enum { WAYS_MAX = 256 }; /* further ways are left out */
+enum { WAYS_MAX = 256 };
 
 /* graph: built; outlives them. */
 void ways_init(struct ways *ways, const struct graph *graph);

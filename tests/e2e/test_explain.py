@@ -221,6 +221,18 @@ def test_every_pipeline_is_explained(explain):
     assert "no processor removes it" in explain.run("-", stdin=body().SerializeToString())
 
 
+def test_it_says_whether_ways_are_left_out(explain):
+    """Each pipeline behind the connector is a way of its own."""
+    for count, complete in ((256, True), (257, False)):
+        behind = "".join("    profiles/%d: {receivers: [forward], exporters: [nop]}\n" % i for i in range(count))
+        explain.write("gateway.yaml", "receivers:\n  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:4317}}}\nconnectors:\n  forward: {}\n"
+                      "exporters:\n  nop: {}\nservice:\n  pipelines:\n    profiles: {receivers: [otlp], exporters: [forward]}\n" + behind)
+        found = explain.json("-", stdin=body().SerializeToString())
+        assert len(found["pipelines"]) == 256 and found["complete"] == complete
+        assert ("further ways" in explain.run("-", stdin=body().SerializeToString())) != complete
+        assert explain.json("--compare", "gateway.yaml", "-", stdin=body().SerializeToString())["complete"] == complete
+
+
 def test_two_policies_are_compared(explain):
     other = CONFIG.replace("customer.id]", "session.token]").replace("email: {}", "email: {enabled: false}") \
         .replace("region: [eu-1]", "region: [moon]").replace("resource: [region]", "resource: [region, customer.id]")
