@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "extensions/pprof_profile.h"
 #include "net/compress.h"
 #include "net/http/http_server.h"
@@ -142,9 +143,8 @@ static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64
 		pthread_join(self->thread, NULL);
 	self->exchange = exchange;
 	self->duration_ns = seconds * SECOND_NS;
-	self->joinable = self->running =
-		pthread_create(&self->thread, NULL, profile_and_reply, self) == 0;
-	return self->running || error_set(err, ERROR_INTERNAL, "cannot create a thread");
+	self->joinable = self->running = thread_start(&self->thread, profile_and_reply, self, err);
+	return self->running;
 }
 
 /* 1 to SECONDS_MAX; 0 for anything else. */

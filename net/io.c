@@ -2,9 +2,9 @@
 #include "net/io.h"
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <uv.h>
@@ -104,40 +104,27 @@ static bool thread_init(struct io_thread *t, const char *name, uint32_t index, s
 	uv_check_start(&t->check, end_turn);
 	uv_unref((uv_handle_t *)&t->check);
 	pthread_mutex_init(&t->lock, NULL);
-	code = pthread_create(&t->thread, NULL, run_thread, t);
-	if (!code)
+	if (thread_start(&t->thread, run_thread, t, err))
 		return true;
 	close_handles(t);
 	uv_run(&t->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&t->loop);
 	pthread_mutex_destroy(&t->lock);
-	return error_set(err, ERROR_INTERNAL, "cannot start an I/O thread: %s", strerror(code));
-}
-
-/* Signals are the main loop's; SIGPROF is the thread's own sampling timer. */
-static void block_signals(sigset_t *old)
-{
-	sigset_t all;
-	sigfillset(&all);
-	sigdelset(&all, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &all, old);
+	return false;
 }
 
 struct io *io_start(uint32_t count, struct error *err)
 {
 	static const char *const names[] = { [IO_HTTP_2] = "io", [IO_HTTP_1] = "io-http1" };
 	struct io *io = memory_new(sizeof *io);
-	sigset_t old;
 	bool ok = true;
 	io->count = count;
 	io->threads = memory_array((size_t)IO_KINDS * count, sizeof *io->threads);
-	block_signals(&old);
 	while (ok && io->running < IO_KINDS * count) {
 		uint32_t i = io->running;
 		ok = thread_init(&io->threads[i], names[i / count], i, err);
 		io->running += ok;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!ok)
 		io_stop(&io);
 	return io;

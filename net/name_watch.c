@@ -5,12 +5,12 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <resolv.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -140,18 +140,6 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* Signals are the main loop's; SIGPROF is the thread's own sampling timer. */
-static int start_thread(struct name_watch *w)
-{
-	sigset_t all, old;
-	sigfillset(&all);
-	sigdelset(&all, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	int code = pthread_create(&w->thread, NULL, run, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return code;
-}
-
 static void fini(struct name_watch *w)
 {
 	forget(w);
@@ -170,12 +158,9 @@ struct name_watch *name_watch_new(const struct name_watch_options *options, stru
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->wake, &attributes);
 	pthread_condattr_destroy(&attributes);
-	int code = start_thread(w);
-	if (!code)
+	if (thread_start(&w->thread, run, w, err))
 		return w;
 	fini(w);
-	error_set(err, ERROR_INTERNAL, "cannot start a thread that resolves a name: %s",
-		  strerror(code));
 	return NULL;
 }
 

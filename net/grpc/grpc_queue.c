@@ -2,12 +2,13 @@
 #include "net/grpc/grpc_queue.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "net/grpc/grpc_core.h"
 
 #include <grpc/support/time.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
+#include <stdlib.h>
 
 #define TICK_NS (INT64_C(1000000000) / 2)
 
@@ -92,14 +93,10 @@ void grpc_queue_untick(struct grpc_tick *tick)
 
 static void start(void)
 {
-	sigset_t all, before;
 	grpc_core_init();
 	shared.queue = grpc_completion_queue_create_for_next(NULL);
-	sigfillset(&all); /* signals are handled by the loop */
-	sigdelset(&all, SIGPROF);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_create(&shared.thread, NULL, serve, shared.queue);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!thread_start(&shared.thread, serve, shared.queue, NULL))
+		abort(); /* as without memory */
 	pthread_setname_np(shared.thread, "grpc");
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "net/host_port.h"
 #include "net/http/http_internal.h"
 
@@ -378,10 +379,8 @@ static void *run(void *argument)
 
 bool http_listener_start(struct http_listener *l, struct error *err)
 {
-	int number = pthread_create(&l->thread, NULL, run, l);
-	l->running = !number;
-	return !number ||
-	       error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(number));
+	l->running = thread_start(&l->thread, run, l, err);
+	return l->running;
 }
 
 void http_listener_refuse(struct http_listener *l)

@@ -2,9 +2,9 @@
 #include "pipeline/intake/workers.h"
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 /* The most that a worker keeps between requests; the rest is freed. */
@@ -201,21 +201,10 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 	w->tail = &w->head;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	/* Signals are handled by the main loop. */
-	sigset_t all, old;
-	sigfillset(&all);
-	sigdelset(&all, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	int code = 0;
-	for (uint32_t i = 0; i < options->count && !code; i++) {
-		code = pthread_create(&w->threads[i], NULL, work, w);
-		w->running += code == 0;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (code) {
-		error_set(err, ERROR_INTERNAL, "cannot start a worker thread: %s", strerror(code));
+	while (w->running < options->count && thread_start(&w->threads[w->running], work, w, err))
+		w->running++;
+	if (w->running < options->count)
 		workers_stop(&w);
-	}
 	return w;
 }
 

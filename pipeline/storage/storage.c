@@ -3,10 +3,10 @@
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "base/thread.h"
 #include "pipeline/storage/storage_private.h"
 
 #include <assert.h>
-#include <signal.h>
 
 #define TABLE "records %s"
 #define NAME_MAX_BYTES (DATABASE_NAME_MAX - strlen(TABLE) + strlen("%s"))
@@ -182,21 +182,10 @@ void storage_unref(struct storage **storage)
 	memory_free(s);
 }
 
-/* Signals are for the main loop. */
 static bool start_writer(struct storage *s, struct error *err)
 {
-	sigset_t all, before;
-	sigfillset(&all);
-	/* its own faults (pipeline/storage/guard.h), and samples of the profiler */
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGPROF);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int code = pthread_create(&s->thread, NULL, writer_run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	s->running = !code;
-	return s->running ||
-	       error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(code));
+	s->running = thread_start(&s->thread, writer_run, s, err);
+	return s->running;
 }
 
 bool storage_open(struct storage *s, struct error *err)
