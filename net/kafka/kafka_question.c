@@ -5,10 +5,12 @@
 #include <limits.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 struct asking {
 	struct kafka_question question;
 	rd_kafka_t *rk;
+	pthread_t thread;
 	_Atomic enum cause_kind certificate; /* kafka_client_watch */
 	struct kafka_result result;
 	void (*done)(void *argument, struct kafka_result result);
@@ -48,8 +50,18 @@ static struct kafka_result ask_about(const struct asking *a, rd_kafka_topic_t *t
 	return kafka_judge(lacks && a->question.may_lack ? RD_KAFKA_RESP_ERR_NO_ERROR : code);
 }
 
-/* On a pool thread. */
-static void ask(void *argument)
+/* On the loop thread. */
+static void asked(void *argument)
+{
+	struct asking *a = argument;
+	if (a->rk)
+		pthread_join(a->thread, NULL);
+	a->done(a->argument, a->result);
+	memory_free(a);
+}
+
+/* On a thread of its own: librdkafka waits for the answer, and the threads of the pool are few. */
+static void *ask(void *argument)
 {
 	struct asking *a = argument;
 	rd_kafka_topic_t *topic = rd_kafka_topic_new(a->rk, a->question.topic, NULL);
@@ -57,13 +69,8 @@ static void ask(void *argument)
 	if (topic)
 		rd_kafka_topic_destroy(topic);
 	rd_kafka_destroy(a->rk);
-}
-
-static void asked(void *argument)
-{
-	struct asking *a = argument;
-	a->done(a->argument, a->result);
-	memory_free(a);
+	loop_post(a->question.loop, asked, a);
+	return NULL;
 }
 
 static bool open_client(struct asking *a)
@@ -93,8 +100,10 @@ void kafka_question_ask(const struct kafka_question *question,
 	a->done = done;
 	a->argument = argument;
 	a->result = kafka_judge(RD_KAFKA_RESP_ERR__FAIL);
-	if (open_client(a))
-		loop_work(question->loop, ask, asked, a);
-	else
-		loop_post(question->loop, asked, a);
+	if (open_client(a) && thread_start(&a->thread, ask, a, NULL))
+		return;
+	if (a->rk)
+		rd_kafka_destroy(a->rk);
+	a->rk = NULL;
+	loop_post(question->loop, asked, a);
 }
