@@ -80,12 +80,14 @@ static void merge_tree(struct node *root, struct node *tree, struct problems *pr
 			   tree->kind == NODE_LIST ? "[]interface {}" : "string");
 		problems_add(problems, &why);
 	}
-	problems->incomplete |= !map && !(tree && tree->kind == NODE_NULL && !tree->broken);
+	bool whole = tree && !tree->broken && (map || tree->kind == NODE_NULL);
 	for (size_t i = 0; map && i < tree->count; i++) {
 		struct node *child = unflatten(tree->children[i], problems);
+		whole = whole && child;
 		if (child)
 			merge_child(root, child);
 	}
+	problems->incomplete |= !whole;
 	if (map)
 		tree->count = 0;
 	node_unref(&tree);
