@@ -110,6 +110,7 @@ static const struct declared *resolve(const struct graph *g, enum component_kind
 /* No text: it needs a component that has an error. */
 static void note(struct problems *problems, const struct error *why)
 {
+	assert(*why->text || problems->count);
 	if (*why->text)
 		problems_add(problems, why);
 }
