@@ -320,7 +320,7 @@ static struct node *load(const struct options *o, uint64_t fetch_ns, struct prob
 		},
 		problems);
 	if (o->profiles_only)
-		profiles_only_apply(root, &loading.log);
+		profiles_only_apply(root, problems, &loading.log);
 	return root;
 }
 

@@ -139,12 +139,13 @@ static void remove_extensions(struct node *root, struct node *service, const str
 			remove_entry(section, i, "extensions", warn_extension, log);
 }
 
-void profiles_only_apply(struct node *root, const struct log *log)
+void profiles_only_apply(struct node *root, const struct problems *problems, const struct log *log)
 {
 	struct node *service = entry_of(root, "service");
 	struct node *pipelines = entry_of(service, "pipelines");
 	remove_pipelines(pipelines, log);
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_CONNECTOR; kind++)
+	for (enum component_kind kind = COMPONENT_RECEIVER;
+	     kind <= COMPONENT_CONNECTOR && !problems->incomplete; kind++)
 		remove_components(root, pipelines, kind, log);
 	remove_extensions(root, service, log);
 }

@@ -75,6 +75,14 @@ def test_what_a_pipeline_for_profiles_uses_is_still_checked(build, tmp_path):
     assert done.returncode == 1 and 'c.yaml:11:3: exporters: unknown type: "prometheusremotewrite"' in done.stderr
 
 
+def test_components_are_not_called_unused_while_a_source_is_missing(build, tmp_path):
+    (tmp_path / "c.yaml").write_text("receivers: {nop: }\nexporters: {debug: {verbosity: none}}\n")
+    done = subprocess.run([build / "portcullis", "validate", "--profiles-only", "--config", "c.yaml", "--config", "absent.yaml"],
+                          cwd=tmp_path, capture_output=True, text=True)
+    errors = [line.split(": ")[1] for line in done.stderr.splitlines()]
+    assert done.returncode == 1 and errors == ["unable to read the file file:absent.yaml", "c.yaml:2:21"], done.stderr
+
+
 def test_other_feature_gates_are_logged(build, tmp_path):
     (tmp_path / "c.yaml").write_text(VALID)
     done = subprocess.run([build / "portcullis", "validate", "--profiles-only", "--feature-gates=+service.profilesSupport,a.b,-c.d",
