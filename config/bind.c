@@ -21,7 +21,6 @@ struct section {
 };
 
 static bool bind_section(const struct section *s);
-static bool bind_rows(const struct section *s, bool there);
 
 static const struct config_row *find_row(const struct config_table *table, const char *key)
 {
@@ -41,11 +40,6 @@ static const struct config_row *resolve_row(const struct config_table *table, co
 {
 	const struct config_row *row = find_row(table, key);
 	return row && is_alias(row) ? find_row(table, row->alias_of) : row;
-}
-
-static bool is_known(const struct config_table *table, const char *key)
-{
-	return find_row(table, key) || (table->optional && strcmp(key, "enabled") == 0);
 }
 
 enum { KEYS_TEXT = 220 };
@@ -84,7 +78,7 @@ static bool check_keys(const struct section *s)
 {
 	bool ok = true;
 	for (size_t i = 0; i < s->node->count; i++)
-		if (!is_known(s->table, s->node->children[i]->key))
+		if (!blame_knows(s->table, s->node->children[i]->key))
 			ok = refuse_key(s, s->node->children[i]);
 	return ok;
 }

@@ -28,7 +28,7 @@ static const struct config_row *find_row(const struct config_table *table, const
 	return row->key && !row->alias_of ? row : NULL;
 }
 
-static bool is_known(const struct config_table *table, const char *key)
+bool blame_knows(const struct config_table *table, const char *key)
 {
 	const struct config_row *row = table->rows;
 	while (row->key && strcmp(row->key, key) != 0)
@@ -52,7 +52,7 @@ bool blame_misspelt(const struct config_table *table, const struct node *node, c
 	struct suggest suggest;
 	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->count; i++) {
 		const struct node *entry = node->children[i];
-		if (is_known(table, entry->key))
+		if (blame_knows(table, entry->key))
 			continue;
 		blame_suggest(table, entry, &suggest);
 		if (suggest.best && !strcmp(suggest.best, key))

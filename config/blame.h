@@ -20,6 +20,8 @@ struct blame blame_begin(const struct config_table *table, const struct node *no
  * of the path. */
 const char *blame_descend(struct blame *b, const char *text);
 
+/* Is it a key of the table, also by an old name? */
+bool blame_knows(const struct config_table *table, const char *key);
 struct suggest;
 /* The key of the table that an unknown one was probably meant to be. */
 void blame_suggest(const struct config_table *table, const struct node *entry,
