@@ -147,20 +147,19 @@ static void add_zsh_option(struct bytes *out, const struct option *o, const char
 
 static void add_zsh_positions(struct bytes *out, const struct command *c)
 {
-	size_t before;
+	struct bytes words;
 	if (!*c->name) {
 		bytes_add_text(out, " \\\n\t\t\t'1:command:_portcullis_commands'");
 		return;
 	}
-	bytes_format(out, " \\\n\t\t\t'1:command:(%s)' \\\n\t\t\t'*:argument:(", c->name);
-	before = out->len;
-	add_arguments(out, c);
-	if (out->len == before) {
-		out->len--;
+	bytes_init(&words, SIZE_MAX / 2);
+	add_arguments(&words, c);
+	bytes_format(out, " \\\n\t\t\t'1:command:(%s)' \\\n\t\t\t'*:argument:", c->name);
+	if (words.len)
+		bytes_format(out, "(%.*s)'", (int)words.len, (const char *)words.at);
+	else
 		bytes_add_text(out, "_files'");
-	} else {
-		bytes_add_text(out, ")'");
-	}
+	bytes_fini(&words);
 }
 
 static void add_zsh_command(struct bytes *out, const struct command *c)
