@@ -119,14 +119,21 @@ static void unlink_member(struct load_balancing_members *m, struct load_balancin
 	pthread_rwlock_unlock(&m->lock);
 }
 
+/* Cancels its calls, and waits for their ends, and for the threads that have begun them: a call may
+ * end before load_balancing_members_used. */
+static void stop_member(struct load_balancing_member *member)
+{
+	grpc_sender_stop(&member->sender);
+	while (member->users)
+		sched_yield();
+}
+
 /* On a pool thread. */
 static void end_member(void *argument)
 {
 	struct load_balancing_member *member = argument;
 	struct load_balancing_members *m = member->all;
-	grpc_sender_stop(&member->sender);
-	while (member->users)
-		sched_yield();
+	stop_member(member);
 	unlink_member(m, member);
 	free_member(member);
 	pthread_mutex_lock(&m->changing);
@@ -344,9 +351,9 @@ void load_balancing_members_stop(struct load_balancing_members *m)
 	loop_timer_unref(&m->timer);
 	for (size_t i = 0; i < LOAD_BALANCING_MEMBERS_MAX; i++)
 		if (m->places[i].member)
-			grpc_sender_stop(&m->places[i].member->sender);
+			stop_member(m->places[i].member);
 	for (struct load_balancing_member *l = m->left; l; l = l->next)
-		grpc_sender_stop(&l->sender);
+		stop_member(l);
 }
 
 bool load_balancing_members_reopen(struct load_balancing_members *m, struct error *err)

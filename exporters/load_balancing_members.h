@@ -92,8 +92,8 @@ void load_balancing_members_fini(struct load_balancing_members *members);
  * not be made; the others are members. [loop thread] */
 bool load_balancing_members_set(struct load_balancing_members *members, char *const *endpoints,
 				size_t count, struct error *err);
-/* Cancels calls in flight, and waits for their ends. There are no changes any more. [not the loop
- * thread] */
+/* Cancels calls in flight, and waits for their ends and for load_balancing_members_used. There are
+ * no changes any more. [not the loop thread] */
 void load_balancing_members_stop(struct load_balancing_members *members);
 bool load_balancing_members_reopen(struct load_balancing_members *members, struct error *err);
 
