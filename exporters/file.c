@@ -468,9 +468,9 @@ static bool file_reopen(void *instance, struct error *err)
 {
 	struct file *self = instance;
 	if (has_groups(self))
-		file_groups_reopen(&self->groups);
+		return file_groups_reopen(&self->groups, err);
 	return make_directory(self->config, err) &&
-	       (is_spool(self) || has_groups(self) || file_log_reopen(&self->lines, err));
+	       (is_spool(self) || file_log_reopen(&self->lines, err));
 }
 
 static void close_files(struct file *self)

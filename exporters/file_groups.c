@@ -68,18 +68,23 @@ void file_groups_fini(struct file_groups *groups)
 	memory_free(groups->options.directory);
 }
 
-void file_groups_reopen(struct file_groups *groups)
+bool file_groups_reopen(struct file_groups *groups, struct error *err)
 {
+	if (!make_directory(groups, err))
+		return false;
 	groups->stale = true;
+	return true;
 }
 
 /* ---- opening */
 
 /* The fault is that of one path, not of the disk or the process: a sender that chooses such a path
- * must not delay the others. */
+ * must not delay the others. Some file systems allow fewer names than others: shorter ones (for
+ * ENAMETOOLONG), or without some characters (EINVAL, EILSEQ). */
 static bool is_of_path(const struct file_groups *groups, int reason)
 {
-	static const int reasons[] = { EACCES, EPERM, EISDIR, ENOTDIR, ELOOP, ENXIO, ETXTBSY };
+	static const int reasons[] = { EACCES, EPERM,   EISDIR,       ENOTDIR, ELOOP,
+				       ENXIO,  ETXTBSY, ENAMETOOLONG, EINVAL,  EILSEQ };
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (reasons[i] == reason)
 			return access(groups->options.directory, W_OK | X_OK) == 0;

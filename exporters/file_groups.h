@@ -60,7 +60,8 @@ void file_groups_fini(struct file_groups *groups); /* also of zeroed memory */
 enum file_groups_result file_groups_add(struct file_groups *groups, const char *path,
 					struct view record, struct error *err);
 
-/* [any thread] The next record, and all later ones, go to the files that are then in place. */
-void file_groups_reopen(struct file_groups *groups);
+/* [any thread] The next record, and all later ones, go to the files that are then in place. False:
+ * there is no directory for them, and the open files stay in use. */
+bool file_groups_reopen(struct file_groups *groups, struct error *err);
 
 #endif

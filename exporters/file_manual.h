@@ -47,8 +47,8 @@
 	"rotated file, or one of its folders a file, of another value (`invalid`). With " \
 	"a `*` at the " \
 	"end of `path`, that is every value with a `/` in it;\n" \
-	"- what has this path is a directory, a symbolic link or a file that may not be written " \
-	"(`unusable`);\n" \
+	"- what has this path is a directory, a symbolic link or a file that may not be written, " \
+	"or the file system does not allow the name (`unusable`);\n" \
 	"- it would be one file more than `max_files` (`too_many_files`). This protects the disk " \
 	"from senders that invent values.\n\n" \
 	"`otelcol_exporter_file_groups` shows the number of files. Rotation applies to " \

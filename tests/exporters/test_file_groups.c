@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/exporters/file_exporter.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 
 /* The file exporter with group_by: what is planned, and where it is written. */
 
@@ -217,6 +219,20 @@ static void reopening_reaches_every_file(void **state)
 	assert_lines("out/b.jsonl", 1);
 }
 
+/* The star may be in the name of a folder. Before the first record, there is none below the part
+ * that all files have in common. */
+static void reopening_makes_no_folder_of_the_star(void **state)
+{
+	(void)state;
+	start(GROUPED("out/in-*/all.jsonl", "") "}");
+	assert_true(file_exporter.reopen(e.self, &e.err));
+	assert_int_equal(count_files("out", NULL), 0);
+	send_all_ok(PACKET("a"));
+	assert_true(file_exporter.reopen(e.self, &e.err));
+	assert_int_equal(count_files("out", NULL), 1);
+	assert_lines("out/in-a/all.jsonl", 1);
+}
+
 static void *reopen_often(void *done)
 {
 	for (int i = 0; i < 300; i++)
@@ -284,6 +300,29 @@ static void a_path_that_is_no_file_concerns_its_group_alone(void **state)
 	send_all_ok(PACKET("b"));
 }
 
+/* In place of the C library's: of a file system that allows other names than most. */
+static int reason_of_mkdir;
+
+int mkdir(const char *path, mode_t mode)
+{
+	errno = strstr(path, "odd") ? reason_of_mkdir : 0;
+	return errno ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+static void a_name_that_the_file_system_refuses_concerns_its_group_alone(void **state)
+{
+	static const int reasons[] = { ENAMETOOLONG, EINVAL, EILSEQ };
+	(void)state;
+	start(GROUPED("out/*.jsonl", "") "}");
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+		reason_of_mkdir = reasons[i];
+		assert_int_equal(send_parts(PACKET("odd/a")).outcome, SEND_PERMANENT);
+	}
+	reason_of_mkdir = ENOSPC;
+	assert_int_equal(send_parts(PACKET("odd/a")).outcome, SEND_RETRY);
+	send_all_ok(PACKET("b/a"));
+}
+
 static void a_link_is_not_followed(void **state)
 {
 	(void)state;
@@ -341,10 +380,12 @@ int main(void)
 		TEST(a_start_empties_files_when_their_first_record_comes),
 		TEST(each_file_is_rotated_by_itself),
 		TEST(reopening_reaches_every_file),
+		TEST(reopening_makes_no_folder_of_the_star),
 		TEST(reopening_and_sending_meet),
 		TEST(what_was_removed_is_made_again),
 		TEST(a_directory_is_left_to_the_operator_on_request),
 		TEST(a_path_that_is_no_file_concerns_its_group_alone),
+		TEST(a_name_that_the_file_system_refuses_concerns_its_group_alone),
 		TEST(a_link_is_not_followed),
 		TEST(a_directory_that_is_gone_is_like_a_full_disk),
 		TEST(a_torn_record_is_cut_off_in_its_file),
