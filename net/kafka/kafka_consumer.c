@@ -122,6 +122,14 @@ static void revoke(struct member *m, rd_kafka_event_t *event)
 		revoke_now(m);
 }
 
+/* Of what has no event of an error. */
+static void report_failure(struct member *m, rd_kafka_resp_err_t code)
+{
+	const struct kafka_consumer_options *o = &m->consumer->options;
+	kafka_events_log(&m->events, code);
+	o->failed(o->context, kafka_judge(code).reason);
+}
+
 /* Takes the event. */
 static void on_rebalance(struct member *m, rd_kafka_event_t *event)
 {
@@ -135,7 +143,7 @@ static void on_rebalance(struct member *m, rd_kafka_event_t *event)
 	if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
 		assign(m, rd_kafka_event_topic_partition_list(event));
 	} else {
-		kafka_events_log(&m->events, code);
+		report_failure(m, code);
 		rd_kafka_assign(m->rk, NULL);
 		forget(m, true);
 	}
@@ -235,7 +243,7 @@ static void on_commit(struct member *m, rd_kafka_event_t *event)
 	if (!code)
 		kafka_events_work(&m->events);
 	else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET)
-		kafka_events_log(&m->events, code);
+		report_failure(m, code);
 }
 
 /* Is it fatal? */

@@ -115,21 +115,18 @@ static void finish_all(struct flight *list)
 	}
 }
 
+/* Under the lock: its report, which frees it, is taken after that. */
 static rd_kafka_resp_err_t produce(struct line *line, struct flight *f)
 {
-	/* the report may come, and free the flight, before producev returns */
-	struct flight copied = *f;
-	f->topic = f->key = NULL;
-	f->headers = NULL;
 	rd_kafka_resp_err_t code =
-		rd_kafka_producev(line->rk, RD_KAFKA_V_TOPIC(copied.topic), RD_KAFKA_V_MSGFLAGS(0),
-				  RD_KAFKA_V_KEY(copied.key, copied.key_len),
-				  RD_KAFKA_V_VALUE((void *)copied.value.at, copied.value.len),
-				  RD_KAFKA_V_HEADERS(copied.headers), RD_KAFKA_V_OPAQUE(f),
+		rd_kafka_producev(line->rk, RD_KAFKA_V_TOPIC(f->topic), RD_KAFKA_V_MSGFLAGS(0),
+				  RD_KAFKA_V_KEY(f->key, f->key_len),
+				  RD_KAFKA_V_VALUE((void *)f->value.at, f->value.len),
+				  RD_KAFKA_V_HEADERS(f->headers), RD_KAFKA_V_OPAQUE(f),
 				  RD_KAFKA_V_END);
 	if (!code)
-		copied.headers = NULL; /* they are librdkafka's now */
-	forget_message(&copied);
+		f->headers = NULL; /* they are librdkafka's now */
+	forget_message(f);
 	return code;
 }
 

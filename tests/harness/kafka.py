@@ -8,6 +8,7 @@ import time
 from harness.gateway import WAIT_S
 
 PRODUCE = 0  # API keys of Kafka's protocol
+OFFSET_COMMIT = 8
 INIT_PRODUCER_ID = 22
 PARTITIONS = 4  # of each topic of the mock
 
