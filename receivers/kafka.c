@@ -27,6 +27,7 @@ struct item { /* a message that is not finished */
 	struct kafka_message_in *message;
 	struct fields headers;
 	struct fields attributes; /* of each resource */
+	bool read;                /* both are complete */
 	uint64_t first_refused;   /* 0: it was not */
 	bool retried;
 	struct error err; /* of the last attempt */
@@ -266,7 +267,7 @@ static void wait_for_retry(struct item *i)
 
 static void resume_if_clear(struct kafka *k)
 {
-	if (!k->pausing || k->waiting || k->retrying)
+	if (!k->pausing || k->waiting || k->retrying || k->stopping)
 		return;
 	k->pausing = false;
 	if (k->announced)
@@ -335,16 +336,35 @@ static void request_done(struct source_request *r, const struct outcome *outcome
 
 /* ---- attempts ---- */
 
+/* False: they exceed the limits, and will at each attempt. */
+static bool read_headers(struct item *i)
+{
+	if (i->read)
+		return true;
+	fields_fini(&i->headers);
+	fields_fini(&i->attributes);
+	fields_init(&i->headers, &header_limits);
+	fields_init(&i->attributes, &header_limits);
+	i->read = kafka_message_headers(i->message, &i->headers, &i->err) && extract(i, &i->err);
+	if (i->read)
+		fields_lower(&i->headers);
+	return i->read;
+}
+
 static void offer(struct item *i)
 {
 	struct kafka *k = i->self;
 	struct view value = i->message->value;
+	error_clear(&i->err);
+	if (!read_headers(i)) {
+		conclude(i);
+		return;
+	}
 	struct source_request *r = source_request_new(k->source);
 	((struct kafka_request *)r)->item = i;
 	r->in.receiver = &k->documents;
 	r->in.headers = r->in.request.metadata = fields_list(&i->headers);
 	r->in.overhead = value.len; /* librdkafka's own copy */
-	error_clear(&i->err);
 	if (!source_admit(r, value.len, &i->err)) {
 		conclude(i);
 		return;
@@ -368,13 +388,6 @@ static void arrived(void *context, struct kafka_message_in *message)
 	struct item *i = memory_new(sizeof *i);
 	i->self = k;
 	i->message = message;
-	fields_init(&i->headers, &header_limits);
-	fields_init(&i->attributes, &header_limits);
-	if (!kafka_message_headers(message, &i->headers, &i->err) || !extract(i, &i->err)) {
-		conclude(i);
-		return;
-	}
-	fields_lower(&i->headers);
 	offer(i);
 }
 

@@ -5,6 +5,7 @@ import gzip
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import grpc
@@ -214,11 +215,16 @@ def test_a_poisoned_message_is_skipped_and_named(build, broker, sink):
         assert '"partition":1' in line.replace(" ", "") and '"offset":1' in line.replace(" ", "") and "poison" not in line
 
 
-def test_a_poisoned_message_can_be_waited_for(build, broker, sink):
-    send(broker, [b"\xff\xff\xff poison", *requests(1)], partition=0)
+@pytest.mark.parametrize("headers, messages", [
+    ([], [b"\xff\xff\xff poison", *requests(1)]),
+    ([("h%d" % i, b"v") for i in range(65)], requests(1)),
+])
+def test_a_poisoned_message_can_be_waited_for(build, broker, sink, headers, messages):
+    """It is as bad at each attempt."""
+    send(broker, messages, partition=0, headers=headers)
     with Rig(build, broker, sink, "message_marking: {on_permanent_error: false}") as rig:
         rig.until(lambda: rig.messages("postponed") > 2)
-        assert rig.messages("failed") == 0 and rig.committed() == 0
+        assert rig.messages("failed") == 0 and rig.committed() == 0 and rig.messages("success") < len(messages)
 
 
 @pytest.mark.parametrize("gives_up", [True, False])
@@ -334,6 +340,48 @@ def test_shutdown_does_not_wait_for_a_dead_destination(build, broker):
     with peers.Sink() as sink, Rig(build, broker, sink, "ack: delivered") as rig:
         rig.arrived(80)
         assert sink.samples() == total(sent)
+
+
+def test_what_is_delivered_during_the_stop_is_committed(build, broker, sink):
+    """Consumption is paused and would continue with the second message of partition 0, while the first is on its way. It does
+    not: the third one would come, would not be processed, and nothing before it could be committed any more."""
+    ends, begun = {size: threading.Event() for size in (11, 12, 13)}, set()
+
+    def answer(data, context):
+        size = otlp.samples(data).total()
+        begun.add(size)
+        ends.get(size, ends[11]).wait(60)
+        return b""
+    sink.answer = answer
+    with Rig(build, broker, sink, "ack: delivered", exporter="sending_queue: {queue_size: 2, num_consumers: 2}") as rig:
+        def write(size, partition):
+            send(broker, [make.request(size, samples=size)], partition=partition)
+        for size, partition in (11, 1), (12, 0):
+            write(size, partition)
+            rig.until(lambda: size in begun)
+        write(13, 0)
+        rig.until(lambda: rig.messages("postponed"))
+        write(14, 0)
+        ends[11].set()
+        rig.until(lambda: 13 in begun)
+        rig.gateway.process.send_signal(signal.SIGTERM)
+        rig.until(lambda: "Starting shutdown..." in rig.gateway.log())
+        time.sleep(.3)
+        ends[13].set()
+        time.sleep(.7)
+        ends[12].set()
+        assert rig.gateway.process.wait(60) == 0
+    first, second, *_ = broker.committed("otel-collector", TOPIC)
+    assert (first or 0) >= 2 and second == 1
+
+
+def test_commits_that_fail_are_counted_and_repeated(build, broker, sink):
+    broker.command("errors %d 1 30" % kafka.OFFSET_COMMIT)
+    send(broker, requests(4))
+    with Rig(build, broker, sink) as rig:
+        rig.until(lambda: rig.gateway.total("otelcol_kafka_receiver_client_errors", receiver="kafka", error="permission_denied"))
+        rig.until(lambda: rig.committed() == 4)
+        assert rig.messages("success") == 4
 
 
 def errors(rig):
