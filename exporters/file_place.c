@@ -7,7 +7,7 @@
 #include "exporters/file_log.h"
 #include "profile/collect/split.h"
 #include "profile/memo.h"
-#include "profile/wire.h"
+#include "profile/packet_attribute.h"
 
 enum {
 	PATTERN_MAX = 2048,
@@ -151,43 +151,11 @@ enum file_place_fault file_place_of_value(const struct file_place *place, struct
 
 /* ---- packets */
 
-/* The first field of this number in the message, which is canonical and ours. */
-static struct view field_of(struct view message, uint32_t number)
-{
-	struct wire w = wire_of(message);
-	struct wire_field field;
-	while (wire_next(&w, &field))
-		if (field.number == number && field.type == WIRE_LEN)
-			return field.view;
-	return (struct view){ 0 };
-}
-
-/* Of opentelemetry-proto 1.11: KeyValue is { key = 1, value = 2 }, and string_value is field 1 of
- * AnyValue. Packets contain the keys and values of resources inline. */
-static bool string_of(struct view resource, const char *key, struct view *value)
-{
-	enum { ATTRIBUTES = 1, KEY = 1, VALUE = 2, STRING_VALUE = 1 };
-	struct wire w = wire_of(resource);
-	struct wire_field field, kind;
-	while (wire_next(&w, &field)) {
-		if (field.number != ATTRIBUTES || field.type != WIRE_LEN ||
-		    !view_is(field_of(field.view, KEY), key))
-			continue;
-		struct wire any = wire_of(field_of(field.view, VALUE));
-		if (!wire_next(&any, &kind) || kind.number != STRING_VALUE || kind.type != WIRE_LEN)
-			return false;
-		*value = kind.view;
-		return true;
-	}
-	return false;
-}
-
 enum file_place_fault file_place_of_packet(const struct file_place *place,
 					   const struct packet *packet, struct bytes *path)
 {
-	enum { RESOURCE_PROFILES = 1, RESOURCE = 1 };
-	struct view first = field_of(bytes_view(&packet->otlp), RESOURCE_PROFILES), value;
-	return string_of(field_of(first, RESOURCE), place->attribute, &value)
+	struct view value;
+	return packet_attribute(packet, place->attribute, &value)
 		       ? file_place_of_value(place, value, path)
 		       : FILE_PLACE_MISSING;
 }

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "net/kafka/kafka_client.h"
-#include "profile/wire.h"
+#include "profile/packet_attribute.h"
 
 /* ---- sources ---- */
 
@@ -30,31 +30,10 @@ static struct view tenant(const struct packet *packet)
 	return given(name) ? view_of(name) : (struct view){ 0 };
 }
 
-/* The first field of this number, as a message or text. */
-static struct view field_of(struct view message, uint32_t number)
-{
-	struct wire w = wire_of(message);
-	struct wire_field f;
-	while (wire_next(&w, &f))
-		if (f.number == number && f.type == WIRE_LEN)
-			return f.view;
-	return (struct view){ 0 };
-}
-
-/* A string attribute of the first resource (opentelemetry-proto: ResourceProfiles.resource = 1,
- * Resource.attributes = 1, KeyValue.key = 1, .value = 2, AnyValue.string_value = 1). In sealed
- * bytes the keys are text. */
 static struct view attribute(const struct packet *packet, const char *key)
 {
-	if (!given(key))
-		return (struct view){ 0 };
-	struct view resource = field_of(field_of(bytes_view(&packet->otlp), 1), 1);
-	struct wire w = wire_of(resource);
-	struct wire_field f;
-	while (wire_next(&w, &f))
-		if (f.number == 1 && f.type == WIRE_LEN && view_is(field_of(f.view, 1), key))
-			return field_of(field_of(f.view, 2), 1);
-	return (struct view){ 0 };
+	struct view value;
+	return given(key) && packet_attribute(packet, key, &value) ? value : (struct view){ 0 };
 }
 
 /* ---- topics ---- */
