@@ -203,7 +203,7 @@ void kafka_message_finish(struct kafka_message_in **slot)
 
 void kafka_message_abandon(struct kafka_message_in **slot)
 {
-	(*slot)->from->blocked = true;
+	(*slot)->abandoned = true;
 	let_go(*slot);
 	*slot = NULL;
 }

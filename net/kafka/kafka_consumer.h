@@ -68,6 +68,7 @@ struct kafka_message_in {
 	struct kafka_message_in *next;
 	const void *record;
 	void *event;
+	bool abandoned;
 };
 
 struct kafka_consumer;

@@ -84,7 +84,7 @@ bool kafka_partition_settle(struct kafka_partition *p)
 {
 	int64_t before = p->committable;
 	p->in_hand--;
-	while (!p->blocked && p->head && !p->head->event) {
+	while (p->head && !p->head->event && !p->head->abandoned) {
 		struct kafka_message_in *m = p->head;
 		p->committable = m->offset + 1;
 		p->head = m->next;

@@ -18,12 +18,11 @@ struct kafka_partition {
 	char *topic;
 	int32_t number;
 	/* Messages from the first that is not finished, in the order of their offsets. Finished
-	 * ones have no event. */
+	 * ones have no event, nor have abandoned ones, which committable does not pass. */
 	struct kafka_message_in *head, **tail;
 	uint32_t in_hand;    /* of them, not finished */
 	int64_t committable; /* all messages before this offset are finished; -1: none has come */
 	bool leaving;        /* no more messages are taken of it */
-	bool blocked;        /* a message was abandoned: committable does not move any more */
 	bool gone;           /* not in the list any more; freed with its last message */
 };
 
@@ -47,8 +46,9 @@ uint32_t kafka_partitions_leaving(const struct kafka_partitions *partitions);
 struct kafka_message_in *kafka_partition_push(struct kafka_partition *partition,
 					      const rd_kafka_message_t *record,
 					      rd_kafka_event_t *event);
-/* The message has been finished (its event is NULL). True: partition->committable has moved. If the
- * partition is gone and this was its last message, it is freed, and the result is false. */
+/* A message has been finished or abandoned (its event is NULL). True: partition->committable has
+ * moved. If the partition is gone and this was its last message, it is freed, and the result is
+ * false. */
 bool kafka_partition_settle(struct kafka_partition *partition);
 
 #endif
