@@ -158,7 +158,7 @@ test: install-test
 	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py \
 		tests/e2e/test_front_door.py tests/e2e/test_small.py tests/e2e/test_peers.py tests/e2e/test_binary.py tests/net/h2/test_rpc_server.py \
 		tests/exporters/test_grpc_attacks.py tests/processors/test_pii_cost.py tests/e2e/test_durable_queue.py \
-		tests/chaos/test_18_memory_ceiling.py
+		tests/chaos/test_18_memory_ceiling.py tests/e2e/test_expanded_secrets.py tests/e2e/test_quotas.py
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 
