@@ -30,11 +30,19 @@ enum error_kind {
 	ERROR_INTERNAL /* us (500, INTERNAL) */
 };
 
+/* Where an error is: its text begins with this number of bytes of a source's name, and with
+ * ":line:column" unless line is 0. A length of 0: the place is not known. */
+struct error_place {
+	size_t source_len;
+	int line, column;
+};
+
 struct error {
 	enum error_kind kind;
-	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
-	bool short_of_memory;    /* of ERROR_BUSY */
-	bool over_quota;         /* of ERROR_BUSY: the sender has used up its quota */
+	struct error_place place; /* of an error of the configuration (node_error) */
+	uint32_t retry_after_ms;  /* of ERROR_BUSY; 0 means one second */
+	bool short_of_memory;     /* of ERROR_BUSY */
+	bool over_quota;          /* of ERROR_BUSY: the sender has used up its quota */
 	char text[400];
 };
 
@@ -42,12 +50,14 @@ struct error {
 bool error_set(struct error *err, enum error_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the existing text; returns false. */
+/* Puts "prefix: " before the existing text, which then no longer begins with a place; returns
+ * false. */
 bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline void error_clear(struct error *err)
 {
 	err->kind = ERROR_NONE;
+	err->place = (struct error_place){ 0 };
 	err->retry_after_ms = 0;
 	err->short_of_memory = err->over_quota = false;
 	err->text[0] = '\0';

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "config/blame.h"
 #include "config/load.h"
+#include "config/scalar.h"
 #include "config/suggest.h"
 #include "config/value.h"
 
@@ -18,6 +19,7 @@ struct section {
 	const struct path *path;
 	void *config;
 	struct problems *problems;
+	const struct section *outer; /* NULL: there is none */
 };
 
 static bool bind_section(const struct section *s);
@@ -61,16 +63,29 @@ static void list_keys(const struct config_table *table, char out[KEYS_TEXT])
 	snprintf(out + used, KEYS_TEXT - used, "])");
 }
 
+/* A section around this one has exactly this key. */
+static void suggest_around(const struct section *s, struct suggest *suggest)
+{
+	char path[PATH_TEXT];
+	const struct section *outer = s->outer;
+	while (outer && suggest->name && !find_row(outer->table, suggest->name))
+		outer = outer->outer;
+	if (outer && suggest->name && !*suggest->place)
+		snprintf(suggest->place, sizeof suggest->place, "%s", path_text(outer->path, path));
+}
+
 static bool refuse_key(const struct section *s, const struct node *entry)
 {
 	char path[PATH_TEXT], meant[SUGGEST_TEXT], keys[KEYS_TEXT] = "";
 	struct suggest suggest;
 	struct error why;
 	blame_suggest(s->table, entry, &suggest);
-	if (!suggest.best)
+	suggest_around(s, &suggest);
+	suggest_text(&suggest, meant);
+	if (!*meant)
 		list_keys(s->table, keys);
 	node_error(entry, "", &why, "'%s' has invalid keys: %.100s%s%s", path_text(s->path, path),
-		   node_shown_key(entry), suggest_text(&suggest, meant), keys);
+		   node_shown_key(entry), meant, keys);
 	return problems_add_at(s->problems, entry, &why);
 }
 
@@ -134,7 +149,8 @@ static bool bind_nested(const struct section *outer, const struct config_row *ro
 	assert(row->presence == PRESENCE_PLAIN || row->table->optional);
 	if (row->table->optional)
 		((struct optional *)member)->enabled = is_present(row, entry);
-	return bind_section(&(struct section){ row->table, entry, path, member, outer->problems });
+	return bind_section(
+		&(struct section){ row->table, entry, path, member, outer->problems, outer });
 }
 
 /* Is it the list or map that the row needs? */
@@ -144,10 +160,7 @@ static bool check_items(const struct section *s, const struct config_row *row,
 	struct value_spot spot = { row, entry, path, s->problems };
 	if (entry->kind == (row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP))
 		return true;
-	if (row->type == CONFIG_MAP)
-		return value_wrong_type(&spot, "map[string]interface {}");
-	return value_error(&spot, "source data must be an array or slice, got %s; write a list",
-			   entry->kind == NODE_MAP ? "map" : "scalar");
+	return value_wrong_type(&spot, row->type == CONFIG_MAP ? VALUE_MAP : VALUE_LIST);
 }
 
 /* A list of structs, or a map of name -> struct. */
@@ -172,8 +185,8 @@ static bool bind_items(const struct section *outer, const struct config_row *row
 		items->count++;
 		if (row->table->optional)
 			((struct optional *)item)->enabled = true;
-		ok &= bind_section(
-			&(struct section){ row->table, child, &below, item, outer->problems });
+		ok &= bind_section(&(struct section){ row->table, child, &below, item,
+						      outer->problems, outer });
 	}
 	return ok;
 }
@@ -336,6 +349,41 @@ static bool bind_unknown(const struct section *s)
 	return false;
 }
 
+static bool takes(const struct config_row *row, const struct node *node)
+{
+	if (node->kind == NODE_LIST)
+		return row->type == CONFIG_LIST || row->type == CONFIG_STRINGS;
+	return node->kind == NODE_SCALAR && row->type == CONFIG_STRING &&
+	       scalar_of(node).kind == SCALAR_STRING;
+}
+
+/* The only key that would take the value; NULL: there is none, or there are several. */
+static const char *only_key(const struct config_table *table, const struct node *node)
+{
+	const struct config_row *found = NULL;
+	for (const struct config_row *row = table->rows; row->key; row++) {
+		if (is_alias(row) || !takes(row, node))
+			continue;
+		if (found)
+			return NULL;
+		found = row;
+	}
+	return found ? found->key : NULL;
+}
+
+/* It is no map: a boolean that stands for the key `enabled`, or the value of a key alone. */
+static bool refuse_section(const struct value_spot *whole, const struct config_table *table)
+{
+	const char *key = only_key(table, whole->node);
+	if (table->optional && scalar_of(whole->node).kind == SCALAR_BOOL)
+		return value_error(whole, "expected a map, got a boolean; write {enabled: %.60s}",
+				   node_shown(whole->node));
+	if (!key || whole->node->reference)
+		return value_wrong_type(whole, VALUE_MAP);
+	return value_error(whole, "expected a map, got %s; put it under `%s`",
+			   scalar_type_name(whole->node), key);
+}
+
 static bool bind_section(const struct section *s)
 {
 	bool null = !s->node || s->node->kind == NODE_NULL;
@@ -344,7 +392,7 @@ static bool bind_section(const struct section *s)
 	if (problems_has(s->problems, s->node))
 		return bind_unknown(s);
 	if (!null && s->node->kind != NODE_MAP)
-		return value_wrong_type(&whole, "map[string]interface {}") || bind_unknown(s);
+		return refuse_section(&whole, s->table) || bind_unknown(s);
 	bool ok = null || check_keys(s);
 	ok &= !enabled || read_enabled(s, enabled);
 	bool there = !enabled || *enabled;
@@ -358,7 +406,7 @@ bool config_bind_all(const struct config_table *table, const struct node *node, 
 	struct path top = { NULL, path, 0 };
 	if (table->optional)
 		((struct optional *)config)->enabled = true;
-	return bind_section(&(struct section){ table, node, &top, config, problems });
+	return bind_section(&(struct section){ table, node, &top, config, problems, NULL });
 }
 
 bool config_bind(const struct config_table *table, const struct node *node, const char *path,

@@ -36,10 +36,44 @@ bool blame_knows(const struct config_table *table, const char *key)
 	return row->key || (table->optional && !strcmp(key, "enabled"));
 }
 
+enum { SECTIONS_DEPTH = 3 };
+
+/* How many sections at this depth below the table have the key. place: the path to the last one. */
+static size_t find_below(const struct config_table *table, const char *key, int depth,
+			 const char *path, char place[SUGGEST_PLACE])
+{
+	size_t found = 0;
+	for (const struct config_row *row = table->rows; row->key; row++) {
+		char below[SUGGEST_PLACE];
+		if (row->type != CONFIG_TABLE)
+			continue;
+		snprintf(below, sizeof below, "%s%s%s", path, *path ? "::" : "", row->key);
+		if (depth > 1) {
+			found += find_below(row->table, key, depth - 1, below, place);
+		} else if (find_row(row->table, key)) {
+			found++;
+			memcpy(place, below, sizeof below);
+		}
+	}
+	return found;
+}
+
+/* The only section that has exactly this key. */
+static void suggest_section(const struct config_table *table, struct suggest *suggest)
+{
+	size_t found = 0;
+	for (int depth = 1; depth <= SECTIONS_DEPTH && !found && suggest->name; depth++)
+		found = find_below(table, suggest->name, depth, "", suggest->place);
+	if (found != 1)
+		suggest->place[0] = '\0';
+}
+
 void blame_suggest(const struct config_table *table, const struct node *entry,
 		   struct suggest *suggest)
 {
 	*suggest = (struct suggest){ .name = entry->brought_key ? NULL : entry->key };
+	suggest_hint(suggest, table->hints);
+	suggest_section(table, suggest);
 	for (const struct config_row *row = table->rows; row->key; row++)
 		if (!row->alias_of)
 			suggest_try(suggest, row->key);
@@ -47,15 +81,32 @@ void blame_suggest(const struct config_table *table, const struct node *entry,
 		suggest_try(suggest, "enabled");
 }
 
+/* Does the key stand in a section below, which has no such key? */
+static bool is_too_deep(const struct config_row *row, const struct node *node, const char *key)
+{
+	bool found = false;
+	if (!row || row->type != CONFIG_TABLE)
+		return false;
+	for (size_t i = 0; node->kind == NODE_MAP && i < node->count && !found; i++) {
+		const struct node *entry = node->children[i];
+		found = blame_knows(row->table, entry->key)
+				? is_too_deep(find_row(row->table, entry->key), entry, key)
+				: !strcmp(entry->key, key);
+	}
+	return found;
+}
+
 bool blame_misspelt(const struct config_table *table, const struct node *node, const char *key)
 {
 	struct suggest suggest;
 	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->count; i++) {
 		const struct node *entry = node->children[i];
+		if (is_too_deep(find_row(table, entry->key), entry, key))
+			return true;
 		if (blame_knows(table, entry->key))
 			continue;
 		blame_suggest(table, entry, &suggest);
-		if (suggest.best && !strcmp(suggest.best, key))
+		if (suggest_is(&suggest, key))
 			return true;
 	}
 	return false;

@@ -10,7 +10,7 @@
 enum { STEPS_MAX = 1000, BYTES_MAX = 4 * SOURCE_MAX, NODES_MAX = 100 * 1000, DEPTH_MAX = 100 };
 
 struct expansion {
-	struct source_reader *reader;
+	const struct config_sources *sources;
 	size_t bytes, nodes; /* made so far */
 	bool over;           /* a limit is exceeded: nothing more is expanded */
 	struct problems *problems;
@@ -91,21 +91,24 @@ static bool is_text(const struct bytes *b)
 
 /* The content that the reference refers to, NULL on error. */
 static char *read_reference(struct expansion *e, struct node *at, const struct visit *v,
-			    const char *reference, size_t len, bool *unset)
+			    const char *reference, size_t len)
 {
 	struct error why = { 0 };
 	struct bytes text;
+	bool unset = false;
 	bytes_init(&text, SOURCE_MAX);
 	char *uri = reference_uri(reference, len), *copy = NULL;
 	char *shown = v->brought ? memory_text(at->reference) : quote_place(uri);
 	if (strchr(uri, '$'))
 		error_set(&why, ERROR_CONFIG,
 			  "the uri \"%.100s\" contains unsupported characters ('$')", shown);
-	else if (source_read(e->reader, uri, v->brought ? shown : NULL, &text, unset, &why) &&
+	else if (source_read(e->sources, uri, v->brought ? shown : NULL, &text, &unset, &why) &&
 		 !is_text(&text))
 		error_set(&why, ERROR_CONFIG, "the content of \"%.100s\" is not valid UTF-8",
 			  shown);
 	e->bytes += text.len;
+	if (unset && !at->unset)
+		at->unset = memory_text(v->brought ? shown : strchr(uri, ':') + 1);
 	if (why.kind != ERROR_NONE)
 		fail(e, at, v, why.text);
 	else
@@ -146,8 +149,7 @@ static char *replace_all(const char *text, const char *reference, size_t len,
 static bool embed(struct expansion *e, struct node *at, struct visit *v, char **text, size_t begin,
 		  size_t len)
 {
-	bool unset = false;
-	char *replacement = read_reference(e, at, v, *text + begin, len, &unset);
+	char *replacement = read_reference(e, at, v, *text + begin, len);
 	if (!replacement)
 		return false;
 	char *reference = memory_text_of(*text + begin, len);
@@ -190,8 +192,7 @@ static struct node *parse_value(const char *text, const struct node *at)
 /* The whole value is one reference: node becomes the value that it refers to. */
 static bool substitute(struct expansion *e, struct node *node, struct visit *v)
 {
-	bool unset = false;
-	char *text = read_reference(e, node, v, node->text, strlen(node->text), &unset);
+	char *text = read_reference(e, node, v, node->text, strlen(node->text));
 	if (!text)
 		return false;
 	struct node *value = parse_value(text, node);
@@ -201,6 +202,8 @@ static bool substitute(struct expansion *e, struct node *node, struct visit *v)
 	*node = *value;
 	node->key = old.key;
 	node->brought_key = old.brought_key;
+	node->unset = old.unset;
+	old.unset = NULL;
 	node_refer(node, old.reference);
 	*value = old;
 	value->key = NULL;
@@ -340,9 +343,10 @@ static void expand_children(struct expansion *e, struct node *node, struct visit
 	}
 }
 
-void config_expand(struct node *root, struct source_reader *reader, struct problems *problems)
+void config_expand(struct node *root, const struct config_sources *sources,
+		   struct problems *problems)
 {
-	struct expansion e = { .reader = reader, .problems = problems };
+	struct expansion e = { .sources = sources, .problems = problems };
 	struct visit top = { { NULL, "", 0 }, 0, 0, false };
 	expand(&e, root, &top);
 }

@@ -8,6 +8,7 @@
 #include "base/ordinal.h"
 #include "base/quote.h"
 #include "config/expand.h"
+#include "config/scalar.h"
 #include "config/source.h"
 
 enum { KEY_PARTS_MAX = 50 };
@@ -76,8 +77,8 @@ static void merge_tree(struct node *root, struct node *tree, struct problems *pr
 	struct error why;
 	bool map = tree && tree->kind == NODE_MAP;
 	if (tree && !map && tree->kind != NODE_NULL) {
-		node_error(tree, "", &why, "retrieved value (type=%s) cannot be used as a Conf",
-			   tree->kind == NODE_LIST ? "[]interface {}" : "string");
+		node_error(tree, "", &why, "the configuration must be a map, got %s",
+			   scalar_type_name(tree));
 		problems_add(problems, &why);
 	}
 	bool whole = tree && !tree->broken && (map || tree->kind == NODE_NULL);
@@ -104,8 +105,8 @@ static char *source_name(const char *uri)
 	return mark ? memory_text_of(uri, (size_t)(mark - uri)) : memory_text(uri);
 }
 
-static void load_location(struct node *root, struct source_reader *reader, const char *location,
-			  struct problems *problems)
+static void load_location(struct node *root, const struct config_sources *sources,
+			  const char *location, struct problems *problems)
 {
 	bool unset = false;
 	struct bytes text;
@@ -116,11 +117,13 @@ static void load_location(struct node *root, struct source_reader *reader, const
 					    : memory_format("file:%s", location);
 	char *given = source_name(uri), *name = quote_place(given);
 	memory_free(given);
-	if (source_read(reader, uri, NULL, &text, &unset, &why))
+	if (source_read(sources, uri, NULL, &text, &unset, &why))
 		tree = config_parse_all(name, true, (const char *)text.at, text.len, problems);
 	else
 		problems_add(problems, &why);
 	merge_tree(root, tree, problems);
+	if (unset && !root->unset)
+		root->unset = memory_text(strchr(uri, ':') + 1);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);
@@ -157,17 +160,16 @@ static void load_set(struct node *root, const char *set, size_t index, struct pr
 	const char *equal = strchr(set, '=');
 	char which[ORDINAL_TEXT];
 	struct error why;
-	if (!equal) {
-		error_set(&why, ERROR_CONFIG,
-			  "the %s --set: missing equals sign; write --set KEY=VALUE",
-			  ordinal_text(index, which));
+	const char *key = set, *value = equal ? equal + 1 : "";
+	size_t key_len = equal ? (size_t)(equal - set) : 0, value_len = strlen(value);
+	trim(&key, &key_len);
+	trim(&value, &value_len);
+	if (!key_len) {
+		error_set(&why, ERROR_CONFIG, "the %s --set: missing %s; write --set KEY=VALUE",
+			  ordinal_text(index, which), equal ? "key" : "equals sign");
 		refuse_set(problems, &why);
 		return;
 	}
-	const char *key = set, *value = equal + 1;
-	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
-	trim(&key, &key_len);
-	trim(&value, &value_len);
 	struct bytes text;
 	bytes_init(&text, SOURCE_MAX);
 	bool ok = true;
@@ -184,14 +186,12 @@ static void load_set(struct node *root, const char *set, size_t index, struct pr
 
 struct node *config_load_all(const struct config_sources *sources, struct problems *problems)
 {
-	struct source_reader reader = { .sources = sources };
 	struct node *root = node_new(NODE_MAP, NULL);
 	for (size_t i = 0; i < sources->location_count; i++)
-		load_location(root, &reader, sources->locations[i], problems);
+		load_location(root, sources, sources->locations[i], problems);
 	for (size_t i = 0; i < sources->set_count; i++)
 		load_set(root, sources->sets[i], i, problems);
-	config_expand(root, &reader, problems);
-	source_reader_fini(&reader);
+	config_expand(root, sources, problems);
 	return root;
 }
 

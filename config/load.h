@@ -19,8 +19,6 @@ struct config_sources {
 	size_t location_count;
 	const char *const *sets; /* "a.b=c" */
 	size_t set_count;
-	/* Called once per unset environment variable without default; may be NULL. */
-	void (*unset)(void *context, const char *variable);
 	/* Appends the content of an http or https URL; NULL: such URLs are an error. */
 	bool (*fetch)(void *context, const char *url, struct bytes *out, struct error *err);
 	void *context;
@@ -28,7 +26,8 @@ struct config_sources {
 
 struct node *config_load(const struct config_sources *sources, struct error *err);
 /* The same with all errors, and with what could be read in spite of them: a value with an error is
- * there, but broken. */
+ * there, but broken. An environment variable that is not set and has no default is no error; the
+ * value is marked (struct node, unset). */
 struct node *config_load_all(const struct config_sources *sources, struct problems *problems);
 
 /* Parses one YAML document; for tests and ${yaml:}. No merging, no expansion. */

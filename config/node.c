@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/node.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,7 @@ struct node *node_copy(const struct node *node)
 	copy->verbatim = memory_text(node->verbatim);
 	copy->quoted = node->quoted;
 	copy->reference = source_ref(node->reference);
+	copy->unset = memory_text(node->unset);
 	copy->brought_key = node->brought_key;
 	copy->broken = node->broken;
 	for (size_t i = 0; i < node->count; i++)
@@ -148,6 +150,7 @@ void node_unref(struct node **node)
 	memory_free(n->key);
 	memory_free(n->text);
 	memory_free(n->verbatim);
+	memory_free(n->unset);
 	node_source_unref(&n->source);
 	node_source_unref(&n->reference);
 	memory_free(n);
@@ -181,6 +184,17 @@ const struct node *node_find(const struct node *node, const char *key, const cha
 	return NULL;
 }
 
+enum { SOURCE_SHOWN_MAX = 120 };
+
+/* Shells write $NAME, and Kubernetes $(NAME). */
+static bool looks_expanded(const struct node *node)
+{
+	for (const char *at = node->reference ? NULL : node->text; at && *at; at++)
+		if (at[0] == '$' && (isalpha((unsigned char)at[1]) || at[1] == '_' || at[1] == '('))
+			return true;
+	return false;
+}
+
 bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
 {
 	if (!err)
@@ -190,11 +204,19 @@ bool node_error(const struct node *at, const char *path, struct error *err, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	error_set(err, ERROR_CONFIG, "%s%s%s", path, *path ? ": " : "", text);
-	if (at && at->source && at->line)
-		error_prefix(err, "%.120s:%d:%d", at->source, at->line, at->column);
-	else if (at && at->source)
-		error_prefix(err, "%.120s", at->source);
+	bool unset = at && at->unset;
+	error_set(err, ERROR_CONFIG, "%s%s%s%s%.100s%s%s", path, *path ? ": " : "", text,
+		  unset ? "; the environment variable " : "", unset ? at->unset : "",
+		  unset ? " is not set" : "",
+		  at && looks_expanded(at) ? "; only ${...} is expanded, as in ${env:NAME}" : "");
+	if (!at || !at->source)
+		return false;
+	size_t len = strnlen(at->source, SOURCE_SHOWN_MAX);
+	if (at->line)
+		error_prefix(err, "%.*s:%d:%d", (int)len, at->source, at->line, at->column);
+	else
+		error_prefix(err, "%.*s", (int)len, at->source);
+	err->place = (struct error_place){ len, at->line, at->column };
 	return false;
 }
 

@@ -27,6 +27,9 @@ struct node {
 	 * messages show instead, because the content may be a secret. Shared like source. NULL: the
 	 * value is as written in the source. */
 	const char *reference;
+	/* The first environment variable in ${...} of the value that is not set; NULL: there is
+	 * none. Errors about the value name it. */
+	char *unset;
 	bool brought_key; /* the key came from ${...} too, with its map */
 	bool broken;      /* could not be read, which has been reported: the value is not known */
 	struct node **children;
@@ -80,8 +83,9 @@ const char *path_text(const struct path *path, char out[PATH_TEXT]); /* returns 
  * ${...}. */
 struct path path_step(const struct path *up, const struct node *entry, size_t index);
 
-/* err = "file:line:column: path: text", or "--set KEY: path: text"; returns false. path may be
- * "". */
+/* err = "file:line:column: path: text", or "--set KEY: path: text"; returns false. path may be "".
+ * If the value has a variable that is not set, or one that is not expanded, the text ends with
+ * that. */
 bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

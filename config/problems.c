@@ -6,6 +6,37 @@
 #include "base/memory.h"
 #include "config/node.h"
 
+/* Negative, 0 or positive, as strcmp. */
+static int compare(const char *a, const struct error_place *at_a, const char *b,
+		   const struct error_place *at_b)
+{
+	bool shorter = at_a->source_len < at_b->source_len;
+	int order = memcmp(a, b, shorter ? at_a->source_len : at_b->source_len);
+	if (order)
+		return order;
+	if (at_a->source_len != at_b->source_len)
+		return shorter ? -1 : 1;
+	if (at_a->line != at_b->line)
+		return at_a->line < at_b->line ? -1 : 1;
+	return (at_a->column > at_b->column) - (at_a->column < at_b->column);
+}
+
+/* Makes room for one more error after those that come before it. Returns its index. */
+static size_t make_room(struct problems *p, const struct error *err)
+{
+	size_t i = p->count, count = p->count + 1;
+	p->at = memory_resize(p->at, count * sizeof *p->at);
+	p->places = memory_resize(p->places, count * sizeof *p->places);
+	p->nodes = memory_resize(p->nodes, count * sizeof *p->nodes);
+	for (; i && compare(err->text, &err->place, p->at[i - 1], &p->places[i - 1]) < 0; i--) {
+		p->at[i] = p->at[i - 1];
+		p->places[i] = p->places[i - 1];
+		p->nodes[i] = p->nodes[i - 1];
+	}
+	p->count = count;
+	return i;
+}
+
 bool problems_add_at(struct problems *problems, const struct node *node, const struct error *err)
 {
 	for (size_t i = 0; i < problems->count; i++)
@@ -15,12 +46,10 @@ bool problems_add_at(struct problems *problems, const struct node *node, const s
 		problems->omitted++;
 		return false;
 	}
-	size_t count = problems->count + 1;
-	problems->at = memory_resize(problems->at, count * sizeof *problems->at);
-	problems->nodes = memory_resize(problems->nodes, count * sizeof *problems->nodes);
-	problems->at[problems->count] = memory_text(err->text);
-	problems->nodes[problems->count] = node;
-	problems->count = count;
+	size_t i = make_room(problems, err);
+	problems->at[i] = memory_text(err->text);
+	problems->places[i] = err->place;
+	problems->nodes[i] = node;
 	return false;
 }
 
@@ -64,6 +93,7 @@ void problems_fini(struct problems *problems)
 	for (size_t i = 0; i < problems->count; i++)
 		memory_free(problems->at[i]);
 	memory_free(problems->at);
+	memory_free(problems->places);
 	memory_free(problems->nodes);
 	*problems = (struct problems){ 0 };
 }

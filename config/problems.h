@@ -9,10 +9,12 @@
 
 struct node;
 
-/* The errors of a configuration, each with its place, in the order in which they were found. A
+/* The errors of a configuration, each with its place. They are sorted by source, line and column:
+ * first those without a place, and those with the same one in the order in which they were found. A
  * zeroed struct is empty. */
 struct problems {
 	char **at;
+	struct error_place *places;
 	const struct node **nodes; /* by error: what it is about; NULL: no value of the tree */
 	size_t count;
 	size_t omitted; /* further ones, beyond PROBLEMS_MAX */
@@ -22,7 +24,7 @@ struct problems {
 
 enum { PROBLEMS_MAX = 100 };
 
-/* Appends a copy of the text, unless it is there already. Returns false, so that
+/* Adds a copy of the text, unless it is there already. Returns false, so that
  * `return problems_add(...)` reads well. */
 bool problems_add(struct problems *problems, const struct error *err);
 /* The same about a value, which lives as long as problems_touch is asked; may be NULL. */

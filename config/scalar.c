@@ -135,14 +135,15 @@ struct scalar scalar_of(const struct node *node)
 
 const char *scalar_type_name(const struct node *node)
 {
-	static const char *const scalars[] = { "string", "int", "float64", "bool" };
+	static const char *const scalars[] = { "a string", "a whole number", "a decimal number",
+					       "a boolean" };
 	switch (node->kind) {
 	case NODE_NULL:
-		return "nil";
+		return "nothing";
 	case NODE_LIST:
-		return "[]interface {}";
+		return "a list";
 	case NODE_MAP:
-		return "map[string]interface {}";
+		return "a map";
 	default:
 		return scalars[scalar_of(node).kind];
 	}
@@ -190,6 +191,44 @@ static bool read_digits(const char **at, bool fraction, uint64_t *value, double 
 	return true;
 }
 
+const char *scalar_duration_hint(const char *text, char out[DURATION_HINT])
+{
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+	bool short_number = digits && digits < 6;
+	if (short_number && !text[digits])
+		snprintf(out, DURATION_HINT, "write %ss", text);
+	else if (short_number && !strcmp(text + digits, "d"))
+		snprintf(out, DURATION_HINT, "write %ldh", strtol(text, NULL, 10) * 24);
+	else
+		snprintf(out, DURATION_HINT,
+			 "write a number and a unit (h, m, s, ms, us or ns), such as 1m30s");
+	return out;
+}
+
+static bool refuse_duration(const char *text, struct error *err)
+{
+	char hint[DURATION_HINT];
+	return error_set(err, ERROR_CONFIG, "must be a duration, got \"%.60s\"; %s", text,
+			 scalar_duration_hint(NULL, hint));
+}
+
+static bool refuse_range(const char *text, struct error *err)
+{
+	return error_set(err, ERROR_CONFIG, "must be a duration of at most 2562047h, got \"%.60s\"",
+			 text);
+}
+
+static bool refuse_unit(const char *text, const char *unit, size_t len, struct error *err)
+{
+	char hint[DURATION_HINT];
+	scalar_duration_hint(text, hint);
+	if (!len)
+		return error_set(err, ERROR_CONFIG, "must have a unit, got \"%.60s\"; %s", text,
+				 hint);
+	return error_set(err, ERROR_CONFIG, "has the unknown unit \"%.*s\" in \"%.60s\"; %s",
+			 (int)(len < 20 ? len : 20), unit, text, hint);
+}
+
 /* One "1.5h". */
 static bool read_term(const char **at, uint64_t *total, const char *text, struct error *err)
 {
@@ -203,22 +242,19 @@ static bool read_term(const char **at, uint64_t *total, const char *text, struct
 		read_digits(at, true, &part, &part_scale);
 		digits = digits || *at > dot;
 	}
-	if (!fits || !digits)
-		return error_set(err, ERROR_CONFIG, "time: invalid duration \"%.60s\"", text);
+	if (!fits)
+		return refuse_range(text, err);
+	if (!digits)
+		return refuse_duration(text, err);
 	size_t len = strcspn(*at, ".0123456789");
 	const struct unit *unit = find_unit(*at, len);
-	if (!len)
-		return error_set(err, ERROR_CONFIG, "time: missing unit in duration \"%.60s\"",
-				 text);
 	if (!unit)
-		return error_set(err, ERROR_CONFIG,
-				 "time: unknown unit \"%.*s\" in duration \"%.60s\"",
-				 (int)(len < 20 ? len : 20), *at, text);
+		return refuse_unit(text, *at, len, err);
 	*at += len;
 	uint64_t limit = UINT64_C(1) << 63,
 		 ns = (uint64_t)((double)part * ((double)unit->ns / part_scale));
 	if (whole > limit / unit->ns || (ns += whole * unit->ns) > limit || ns > limit - *total)
-		return error_set(err, ERROR_CONFIG, "time: invalid duration \"%.60s\"", text);
+		return refuse_range(text, err);
 	*total += ns;
 	return true;
 }
@@ -237,7 +273,7 @@ bool scalar_duration(const char *text, int64_t *ns, struct error *err)
 			return false;
 	} while (*at);
 	if (total > (uint64_t)INT64_MAX + negative)
-		return error_set(err, ERROR_CONFIG, "time: invalid duration \"%.60s\"", text);
+		return refuse_range(text, err);
 	*ns = negative ? (int64_t)(0 - total) : (int64_t)total;
 	return true;
 }

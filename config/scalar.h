@@ -18,10 +18,14 @@ struct scalar {
 
 struct scalar scalar_of(const struct node *node);
 
-/* The name that Go gives to the node's type: "int", "string", "[]interface {}" ... */
+/* What the node is, for messages: "a whole number", "a string", "a list" ... */
 const char *scalar_type_name(const struct node *node);
 
-/* Go's time.ParseDuration; false with a text like `time: missing unit in duration "5"`. */
+/* What to write where a duration is expected, with its unit; the text may be NULL. Returns out. */
+enum { DURATION_HINT = 100 };
+const char *scalar_duration_hint(const char *text, char out[DURATION_HINT]);
+
+/* Go's time.ParseDuration; false with a text like `must have a unit, got "5"; write 5s`. */
 bool scalar_duration(const char *text, int64_t *ns, struct error *err);
 
 /* Go's Duration.String: "1m30s", "200ms". */

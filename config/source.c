@@ -28,24 +28,18 @@ static bool is_variable_name(const char *name, size_t len)
 	return len > 0;
 }
 
-static void report_unset(struct source_reader *reader, const char *name)
+static bool read_env(const struct config_sources *sources, const char *rest, struct bytes *out,
+		     bool *unset, struct error *err)
 {
-	for (size_t i = 0; i < reader->reported.count; i++)
-		if (strcmp(reader->reported.children[i]->text, name) == 0)
-			return;
-	struct node *node = node_new(NODE_SCALAR, NULL);
-	node->text = memory_text(name);
-	node_add(&reader->reported, node);
-	if (reader->sources->unset)
-		reader->sources->unset(reader->sources->context, name);
-}
-
-static bool read_env(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
-		     struct error *err)
-{
-	(void)reader;
+	(void)sources;
 	const char *mark = strstr(rest, ":-");
 	size_t len = mark ? (size_t)(mark - rest) : strlen(rest);
+	size_t colon = strcspn(rest, ":");
+	if (colon < len && is_variable_name(rest, colon))
+		return error_set(err, ERROR_CONFIG,
+				 "environment variable \"%.*s\": a default begins with :-, as in "
+				 "${env:NAME:-DEFAULT}",
+				 (int)(colon < 100 ? colon : 100), rest);
 	if (!is_variable_name(rest, len))
 		return error_set(err, ERROR_CONFIG,
 				 "environment variable \"%.*s\" has invalid name: must match regex "
@@ -84,10 +78,10 @@ static bool read_all(int fd, struct bytes *out)
 	}
 }
 
-static bool read_file(struct source_reader *reader, const char *path, struct bytes *out,
+static bool read_file(const struct config_sources *sources, const char *path, struct bytes *out,
 		      bool *unset, struct error *err)
 {
-	(void)reader;
+	(void)sources;
 	(void)unset;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool ok = fd >= 0 && read_all(fd, out);
@@ -99,41 +93,41 @@ static bool read_file(struct source_reader *reader, const char *path, struct byt
 	return ok;
 }
 
-static bool read_yaml(struct source_reader *reader, const char *text, struct bytes *out,
+static bool read_yaml(const struct config_sources *sources, const char *text, struct bytes *out,
 		      bool *unset, struct error *err)
 {
-	(void)reader;
+	(void)sources;
 	(void)unset;
 	return bytes_add_text(out, text) ||
 	       error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
 }
 
-static bool read_url(struct source_reader *reader, const char *scheme, const char *rest,
+static bool read_url(const struct config_sources *sources, const char *scheme, const char *rest,
 		     struct bytes *out, struct error *err)
 {
 	if (strncmp(rest, "//", 2) != 0)
 		return error_set(err, ERROR_CONFIG, "a URL must begin with http:// or https://");
-	if (!reader->sources->fetch)
+	if (!sources->fetch)
 		return error_set(err, ERROR_CONFIG,
 				 "loading over http or https is not supported here");
 	char *url = memory_format("%s:%s", scheme, rest);
-	bool ok = reader->sources->fetch(reader->sources->context, url, out, err);
+	bool ok = sources->fetch(sources->context, url, out, err);
 	memory_free(url);
 	return ok;
 }
 
-static bool read_http(struct source_reader *reader, const char *rest, struct bytes *out,
+static bool read_http(const struct config_sources *sources, const char *rest, struct bytes *out,
 		      bool *unset, struct error *err)
 {
 	(void)unset;
-	return read_url(reader, "http", rest, out, err);
+	return read_url(sources, "http", rest, out, err);
 }
 
-static bool read_https(struct source_reader *reader, const char *rest, struct bytes *out,
+static bool read_https(const struct config_sources *sources, const char *rest, struct bytes *out,
 		       bool *unset, struct error *err)
 {
 	(void)unset;
-	return read_url(reader, "https", rest, out, err);
+	return read_url(sources, "https", rest, out, err);
 }
 
 static bool refuse_scheme(const char *uri, struct error *err)
@@ -148,8 +142,8 @@ static bool refuse_scheme(const char *uri, struct error *err)
 
 static const struct {
 	const char *scheme;
-	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
-		     struct error *err);
+	bool (*read)(const struct config_sources *sources, const char *rest, struct bytes *out,
+		     bool *unset, struct error *err);
 } schemes[] = {
 	{ "env", read_env },   { "file", read_file },   { "yaml", read_yaml },
 	{ "http", read_http }, { "https", read_https },
@@ -160,7 +154,7 @@ const char *source_scheme_name(size_t i)
 	return i < sizeof schemes / sizeof schemes[0] ? schemes[i].scheme : NULL;
 }
 
-static bool read_scheme(struct source_reader *reader, const char *uri, struct bytes *out,
+static bool read_scheme(const struct config_sources *sources, const char *uri, struct bytes *out,
 			bool *unset, struct error *err)
 {
 	size_t len = source_scheme(uri), i = 0;
@@ -170,23 +164,14 @@ static bool read_scheme(struct source_reader *reader, const char *uri, struct by
 		i++;
 	if (i == count)
 		return refuse_scheme(uri, err);
-	return schemes[i].read(reader, uri + len + 1, out, unset, err);
+	return schemes[i].read(sources, uri + len + 1, out, unset, err);
 }
 
-bool source_read(struct source_reader *reader, const char *uri, const char *shown,
+bool source_read(const struct config_sources *sources, const char *uri, const char *shown,
 		 struct bytes *out, bool *unset, struct error *err)
 {
-	bool ok = read_scheme(reader, uri, out, unset, err);
+	bool ok = read_scheme(sources, uri, out, unset, err);
 	if (!ok && shown)
 		error_set(err, ERROR_CONFIG, "\"%.200s\" cannot be read", shown);
-	if (*unset)
-		report_unset(reader, shown ? shown : strchr(uri, ':') + 1);
 	return ok;
-}
-
-void source_reader_fini(struct source_reader *reader)
-{
-	for (size_t i = 0; i < reader->reported.count; i++)
-		node_unref(&reader->reported.children[i]);
-	memory_free(reader->reported.children);
 }

@@ -9,11 +9,6 @@
  * The sources of configuration: env:NAME[:-default], file:PATH, yaml:TEXT, and http: and https:
  * URLs, which the caller that loads the configuration fetches.
  */
-struct source_reader {
-	const struct config_sources *sources; /* for its callback */
-	struct node reported; /* a list: one scalar for each unset variable already reported */
-};
-
 /* Length of the scheme before the ":" of a URI, 0 if it has none ("C:\x" and plain paths have
  * none). */
 size_t source_scheme(const char *uri);
@@ -25,9 +20,8 @@ const char *source_scheme_name(size_t i);
  * At most 16 MiB. The error has no position. shown: the name for messages if the URI itself may be
  * secret, else NULL.
  */
-bool source_read(struct source_reader *reader, const char *uri, const char *shown,
+bool source_read(const struct config_sources *sources, const char *uri, const char *shown,
 		 struct bytes *out, bool *unset, struct error *err);
-void source_reader_fini(struct source_reader *reader);
 
 enum { SOURCE_MAX = 16 * 1024 * 1024 };
 

@@ -67,10 +67,37 @@ void suggest_try(struct suggest *s, const char *known)
 	s->distance = far;
 }
 
+void suggest_hint(struct suggest *s, const struct config_hint *hints)
+{
+	for (; hints && hints->name && s->name; hints++)
+		if (!strcmp(hints->name, s->name))
+			s->hint = hints;
+}
+
+/* The path to what is suggested; NULL: there is none. */
+static const char *path_of(const struct suggest *s)
+{
+	if (s->hint)
+		return s->hint->use;
+	return *s->place ? s->place : s->best;
+}
+
+bool suggest_is(const struct suggest *s, const char *known)
+{
+	const char *path = path_of(s);
+	size_t len = strlen(known);
+	return path && !strncmp(path, known, len) && (!path[len] || path[len] == ':');
+}
+
 const char *suggest_text(const struct suggest *s, char out[SUGGEST_TEXT])
 {
 	out[0] = '\0';
-	if (s->best)
+	if (s->hint)
+		snprintf(out, SUGGEST_TEXT, s->hint->text ? " (%s)" : " (write it as `%s`)",
+			 s->hint->text ? s->hint->text : s->hint->use);
+	else if (*s->place)
+		snprintf(out, SUGGEST_TEXT, " (put it under `%s`)", s->place);
+	else if (s->best)
 		snprintf(out, SUGGEST_TEXT, " (did you mean `%s`?)", s->best);
 	return out;
 }

@@ -9,6 +9,7 @@
 #include "config/faults.h"
 #include "config/node.h"
 #include "config/problems.h"
+#include "config/suggest.h"
 
 /*
  * Typed tables: one row per key, with everything about the key: member, default, range, help. The C
@@ -149,6 +150,7 @@ struct config_table {
 	void (*check)(const void *config, struct faults *faults);
 	/* Set when the struct starts with struct optional. */
 	bool optional;
+	const struct config_hint *hints; /* about keys that it does not have; may be NULL */
 };
 
 /* clang-format off */

@@ -24,49 +24,47 @@ bool value_error(const struct value_spot *spot, const char *format, ...)
 	return problems_add_at(spot->problems, spot->node, &why);
 }
 
-enum { HINT_TEXT = 100 };
-
-/* What to write where a duration is expected; text may be NULL. */
-static const char *duration_hint(const char *text, char out[HINT_TEXT])
-{
-	size_t digits = text ? strspn(text, "0123456789") : 0;
-	bool short_number = digits && digits < 6;
-	if (short_number && !text[digits])
-		snprintf(out, HINT_TEXT, "; write %ss", text);
-	else if (short_number && !strcmp(text + digits, "d"))
-		snprintf(out, HINT_TEXT, "; write %ldh", strtol(text, NULL, 10) * 24);
-	else
-		snprintf(out, HINT_TEXT,
-			 "; write a number and a unit (h, m, s, ms, us or ns), such as 1m30s");
-	return out;
-}
-
 /* What to write instead of a value of the wrong type; "": nothing simple. */
-static const char *type_hint(const struct node *node, const char *expected, char out[HINT_TEXT])
+static const char *type_hint(const struct node *node, enum value_kind expected,
+			     char out[DURATION_HINT])
 {
 	static const struct {
-		const char *expected, *scalar, *other;
+		const char *quoted, *scalar, *other;
 	} hints[] = {
-		{ "bool", "; write true or false", "; write true or false" },
-		{ "int", "; write a whole number without quotes", "; write a whole number" },
-		{ "float64", "; write a number without quotes", "; write a number" },
-		{ "string", "; put it in quotes", "; write one string" },
-		{ "configopaque.String", "; put it in quotes", "; write one string" },
-		{ "map[string]interface {}", "; write keys and values", "; write keys and values" },
+#define SAME(hint) { hint, hint, hint }
+		[VALUE_BOOL] = SAME("write true or false"),
+		[VALUE_INT] = { "write a whole number without quotes", "write a whole number",
+				"write a whole number" },
+		[VALUE_DOUBLE] = { "write a number without quotes", "write a number",
+				   "write a number" },
+		[VALUE_STRING] = { NULL, "put it in quotes", "write one string" },
+		[VALUE_MAP] = SAME("write keys and values"),
+		[VALUE_LIST] = { "put it in [ ]", "put it in [ ]", "begin each entry with -" },
+#undef SAME
 	};
-	if (!strcmp(expected, "time.Duration"))
-		return duration_hint(node->reference ? NULL : node->text, out);
-	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-		if (!strcmp(expected, hints[i].expected))
-			return node->kind == NODE_SCALAR ? hints[i].scalar : hints[i].other;
-	return "";
+	if (expected == VALUE_DURATION)
+		return scalar_duration_hint(node->reference ? NULL : node->text, out);
+	if (node->kind != NODE_SCALAR)
+		return hints[expected].other;
+	if (expected == VALUE_INT && !node->quoted && scalar_of(node).kind == SCALAR_STRING &&
+	    strspn(node->text, "0123456789"))
+		return "write a whole number without a unit";
+	return node->quoted && !node->reference ? hints[expected].quoted : hints[expected].scalar;
 }
 
-bool value_wrong_type(const struct value_spot *spot, const char *expected)
+bool value_wrong_type(const struct value_spot *spot, enum value_kind expected)
 {
-	char hint[HINT_TEXT];
-	return value_error(spot, "expected type '%s', got unconvertible type '%s'%s", expected,
-			   scalar_type_name(spot->node), type_hint(spot->node, expected, hint));
+	static const char *const names[] = {
+		[VALUE_BOOL] = "a boolean",      [VALUE_INT] = "a whole number",
+		[VALUE_DOUBLE] = "a number",     [VALUE_STRING] = "a string",
+		[VALUE_DURATION] = "a duration", [VALUE_MAP] = "a map",
+		[VALUE_LIST] = "a list",
+	};
+	char hint[DURATION_HINT];
+	const char *from = spot->node->reference;
+	return value_error(spot, "expected %s, got %s%s%.100s; %s", names[expected],
+			   scalar_type_name(spot->node), from ? " from " : "", from ? from : "",
+			   type_hint(spot->node, expected, hint));
 }
 
 /* What a string field takes: a string, or whatever came whole from ${...}, as it stood there. */
@@ -85,13 +83,6 @@ static const char *shown_number(const struct value_spot *spot, double number,
 				char room[NUMBER_TEXT])
 {
 	snprintf(room, NUMBER_TEXT, "%.20g", number);
-	return spot->node->reference ? spot->node->reference : room;
-}
-
-static const char *shown_integer(const struct value_spot *spot, int64_t integer,
-				 char room[NUMBER_TEXT])
-{
-	snprintf(room, NUMBER_TEXT, "%lld", (long long)integer);
 	return spot->node->reference ? spot->node->reference : room;
 }
 
@@ -136,7 +127,7 @@ static bool bind_bool(const struct value_spot *spot, void *member)
 {
 	struct scalar s = scalar_of(spot->node);
 	if (s.kind != SCALAR_BOOL && !is_unset(spot))
-		return value_wrong_type(spot, "bool");
+		return value_wrong_type(spot, VALUE_BOOL);
 	*(bool *)member = s.truth;
 	return true;
 }
@@ -147,17 +138,12 @@ static bool bind_int(const struct value_spot *spot, void *member)
 	char room[NUMBER_TEXT];
 	bool whole = s.kind == SCALAR_FLOAT && s.number == trunc(s.number);
 	if (whole && fabs(s.number) >= 9223372036854775808.0)
-		return value_error(spot, "cannot parse value as 'int64': %.100s overflows int",
+		return value_error(spot, "is out of range, got %.100s",
 				   shown_number(spot, s.number, room));
 	if (whole)
 		s.integer = (int64_t)s.number;
 	else if (s.kind != SCALAR_INT && !is_unset(spot))
-		return value_wrong_type(spot, "int");
-	if (spot->row->limited && spot->row->min >= 0 && s.integer < 0)
-		return value_error(spot,
-				   "cannot parse value as 'uint64': %.100s overflows uint; must be "
-				   "at least %lld",
-				   shown_integer(spot, s.integer, room), (long long)spot->row->min);
+		return value_wrong_type(spot, VALUE_INT);
 	*(int64_t *)member = s.integer;
 	return check_range(spot, s.integer);
 }
@@ -167,7 +153,7 @@ static bool bind_double(const struct value_spot *spot, void *member)
 	struct scalar s = scalar_of(spot->node);
 	double number = s.kind == SCALAR_INT ? (double)s.integer : s.number;
 	if (s.kind != SCALAR_INT && s.kind != SCALAR_FLOAT && !is_unset(spot))
-		return value_wrong_type(spot, "float64");
+		return value_wrong_type(spot, VALUE_DOUBLE);
 	if (!isfinite(number))
 		return value_error(spot, "must be a finite number");
 	const struct config_row *row = spot->row;
@@ -183,7 +169,7 @@ static bool bind_string(const struct value_spot *spot, void *member)
 {
 	const char *text = string_of(spot->node);
 	if (!text)
-		return value_wrong_type(spot, "string");
+		return value_wrong_type(spot, VALUE_STRING);
 	*(char **)member = memory_text(text);
 	return true;
 }
@@ -195,13 +181,14 @@ static bool bind_duration(const struct value_spot *spot, void *member)
 	struct error why = { 0 };
 	int64_t ns = 0;
 	if (!text && (s.kind != SCALAR_INT || s.integer != 0))
-		return value_wrong_type(spot, "time.Duration");
-	char hint[HINT_TEXT];
+		return value_wrong_type(spot, VALUE_DURATION);
+	char hint[DURATION_HINT];
 	if (text && !scalar_duration(text, &ns, &why))
 		return spot->node->reference
-			       ? value_error(spot, "time: invalid duration \"%.100s\"%s",
-					     spot->node->reference, duration_hint(NULL, hint))
-			       : value_error(spot, "%s%s", why.text, duration_hint(text, hint));
+			       ? value_error(spot, "must be a duration, got \"%.100s\"; %s",
+					     spot->node->reference,
+					     scalar_duration_hint(NULL, hint))
+			       : value_error(spot, "%s", why.text);
 	if (ns < 0 && !(spot->row->limited && spot->row->min < 0))
 		return value_error(spot, "must not be negative");
 	((struct duration *)member)->ns = ns;
@@ -237,7 +224,7 @@ static const char *read_item(const struct value_spot *item)
 	if (problems_has(item->problems, item->node))
 		return NULL;
 	if (!text)
-		value_wrong_type(item, "string");
+		value_wrong_type(item, VALUE_STRING);
 	return text;
 }
 
@@ -248,9 +235,7 @@ static bool bind_strings(const struct value_spot *spot, void *member)
 	if (node->kind != NODE_LIST) {
 		const char *text = node->kind == NODE_MAP ? NULL : string_of(node);
 		if (!text)
-			return value_error(
-				spot, "source data must be an array or slice, got %s; write a list",
-				node->kind == NODE_MAP ? "map" : scalar_type_name(node));
+			return value_wrong_type(spot, VALUE_LIST);
 		split(list, text);
 		return true;
 	}
@@ -282,7 +267,7 @@ static bool bind_pair(const struct value_spot *spot, const char *name, struct pa
 	const char *value = spot->node->kind == NODE_NULL ? "" : string_of(spot->node);
 	bool readable = !problems_has(spot->problems, spot->node);
 	add_pair(pairs, name, readable && value ? value : "");
-	return readable && (value || value_wrong_type(spot, "configopaque.String"));
+	return readable && (value || value_wrong_type(spot, VALUE_STRING));
 }
 
 /* {name: n, value: v} of a list. */
@@ -290,7 +275,7 @@ static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
 {
 	const struct node *name = NULL, *value = NULL;
 	if (item->node->kind != NODE_MAP)
-		return value_wrong_type(item, "map[string]interface {}");
+		return value_wrong_type(item, VALUE_MAP);
 	for (size_t i = 0; i < item->node->count; i++) {
 		const struct node *entry = item->node->children[i];
 		if (strcmp(entry->key, "name") == 0)
@@ -328,7 +313,7 @@ static bool check_pair_names(const struct value_spot *spot, const struct pairs *
 		const struct node *item = spot->node->children[i];
 		struct value_spot at = { spot->row, item, spot->path, spot->problems };
 		if (is_listed_before(pairs, i))
-			ok = value_error(&at, "duplicate keys in map-style list: [%.100s]",
+			ok = value_error(&at, "lists the name %.100s twice",
 					 node_shown(node_get(item, "name")));
 	}
 	return ok;
@@ -339,7 +324,7 @@ static bool bind_pairs(const struct value_spot *spot, void *member)
 	const struct node *node = spot->node;
 	struct pairs *pairs = member;
 	if (node->kind != NODE_MAP && node->kind != NODE_LIST && !is_unset(spot))
-		return value_wrong_type(spot, "map[string]interface {}");
+		return value_wrong_type(spot, VALUE_MAP);
 	bool ok = true;
 	for (size_t i = 0; i < node->count; i++) {
 		struct path path = path_step(spot->path, node->children[i], i);
@@ -367,8 +352,10 @@ static void list_choices(const struct config_row *row, char *out, size_t size)
 static bool bind_choice(const struct value_spot *spot, void *member)
 {
 	const char *text = string_of(spot->node);
+	if (!text && spot->node->kind == NODE_SCALAR)
+		text = spot->node->text;
 	if (!text)
-		return value_wrong_type(spot, "string");
+		return value_wrong_type(spot, VALUE_STRING);
 	for (int i = 0; spot->row->choices[i]; i++) {
 		if (strcmp(spot->row->choices[i], text) != 0)
 			continue;

@@ -103,6 +103,9 @@ static const char *problem_hint(const struct builder *b, yaml_mark_t mark)
 	size_t offset = offset_of_mark(b, mark);
 	if (offset < b->text.len && b->text.at[offset] == '\t')
 		return " (a tab; indent with spaces)";
+	const char *problem = b->parser.problem ? b->parser.problem : "";
+	if (strstr(problem, "escape character") || strstr(problem, "hexdecimal"))
+		return " (a backslash in double quotes; use single quotes)";
 	if (follows_reference(b, offset))
 		return " (write ${...} inside { } or [ ] in quotes: \"${env:NAME}\")";
 	return "";

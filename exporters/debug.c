@@ -47,13 +47,16 @@ static const struct config_row debug_rows[] = {
 		   .def = "true",
 		   .help = "Writes the line of counts to the log; `false`: to the outputs."),
 	CONFIG_ROW(struct debug_config, output_paths, .key = "output_paths", .def = "[stdout]",
+		   .role = ROLE_WRITES_LOG,
 		   .help = "`stdout`, `stderr` or files. Files are appended to; symbolic links are "
 			   "errors."),
 	DELIVERY_ROWS_UNTIMED(struct debug_config, delivery),
 	{ 0 }
 };
 
-static const struct config_table debug_table = { sizeof(struct debug_config), debug_rows };
+static const struct config_hint key_hints[] = { { "loglevel", .use = "verbosity" }, { 0 } };
+static const struct config_table debug_table = { sizeof(struct debug_config), debug_rows,
+						 .hints = key_hints };
 
 struct output {
 	FILE *file;
@@ -106,7 +109,8 @@ static bool debug_reopen(void *instance, struct error *err)
 		FILE *file = open_file(paths->at[i], err);
 		if (file)
 			close_file(atomic_exchange(&self->outputs[i].next, file));
-		ok = ok && file;
+		else
+			ok = error_prefix(err, "output_paths[%zu]", i);
 	}
 	return ok;
 }
@@ -230,8 +234,15 @@ static const struct exporter_ops debug_ops = {
 	.send = debug_send,
 };
 
+static const struct config_hint type_hints[] = {
+	{ "logging",
+	  .text = "the logging exporter has been deprecated, use the debug exporter instead" },
+	{ 0 }
+};
+
 const struct component_factory debug_exporter = {
 	.type = "debug",
+	.hints = type_hints,
 	.help = "Shows outgoing data: counts in the log and, depending on `verbosity`, the "
 		"profiles on standard output or in files.",
 	.kind = COMPONENT_EXPORTER,

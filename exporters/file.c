@@ -253,7 +253,7 @@ static bool file_start(void *instance, struct error *err)
 			       : open_lines(self, err))
 		return true;
 	err->kind = ERROR_CONFIG; /* at start the operator must fix it */
-	return false;
+	return error_prefix(err, is_spool(self) ? "directory" : "path");
 }
 
 static struct packet_form file_reads(void *instance)

@@ -127,13 +127,14 @@ static void check_place(const struct file_config *c, struct faults *faults)
 	bool pprof = file_config_is_spool(c);
 	const char *wanted = pprof ? c->directory : c->path,
 		   *other = pprof ? c->path : c->directory;
-	const char *name = pprof ? "directory" : "path", *not_name = pprof ? "path" : "directory";
+	const char *name = pprof ? "directory" : "path";
 	const char *format = formats[c->format.index];
-	if (!wanted || !*wanted)
-		faults_relate(faults, "format", "`%s` must be non-empty with format %s", name,
-			      format);
 	if (other)
-		faults_relate(faults, "format", "`%s` is not supported with format %s", not_name,
+		faults_relate(faults, "format",
+			      pprof ? "`path` requires `format: json` or `format: proto`"
+				    : "`directory` requires `format: pprof`");
+	else if (!wanted || !*wanted)
+		faults_relate(faults, "format", "`%s` must be non-empty with format %s", name,
 			      format);
 }
 

@@ -65,7 +65,8 @@ static void file_storage_destroy(void *self)
 
 static bool file_storage_start(void *self, struct error *err)
 {
-	return storage_open(((struct file_storage *)self)->storage, err);
+	return storage_open(((struct file_storage *)self)->storage, err) ||
+	       error_prefix(err, "directory");
 }
 
 static struct storage *file_storage_of(void *self)

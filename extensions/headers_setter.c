@@ -312,8 +312,9 @@ static const struct config_row header_rows[] = {
 			"are split by it. `raw` is an error: credentials are not passed on."),
 	{ 0 }
 };
+static const struct config_hint header_hints[] = { { "name", .use = "key" }, { 0 } };
 static const struct config_table header_table = { sizeof(struct header_config), header_rows,
-						  header_check };
+						  header_check, .hints = header_hints };
 static const struct config_row rows[] = {
 	CONFIG_ITEMS(struct setter_config, headers, CONFIG_LIST, header_table, .key = "headers",
 		     .help = "The headers, in the order in which they are set."),

@@ -10,7 +10,7 @@
 #include "gateway/environment.h"
 #include "gateway/service.h"
 #include "gateway/usage.h"
-#include "pipeline/graph/inventory.h"
+#include "pipeline/graph/lint.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,10 +27,10 @@ bool command_run(const struct options *options, struct error *err)
 	return ok;
 }
 
-static void print_warning(void *context, const char *id, const char *text)
+static void print_warning(void *context, const struct lint_finding *found)
 {
 	(void)context;
-	fprintf(stderr, "Warning: %s [%s]\n", text, id);
+	fprintf(stderr, "Warning: %s [%s]\n", found->text, found->id);
 }
 
 /* --timeout; 0: each exporter has its own. */
@@ -115,8 +115,11 @@ static void print_build_info(void)
 static bool describe(const char *type, struct error *err)
 {
 	bool found = false;
+	char meant[SUGGEST_TEXT];
+	struct suggest suggest = { .name = type };
 	for (const struct component_factory *const *f = components; *f; f++) {
 		struct bytes out;
+		suggest_try(&suggest, (*f)->type);
 		if (strcmp((*f)->type, type) != 0 &&
 		    !((*f)->alias && strcmp((*f)->alias, type) == 0))
 			continue;
@@ -126,8 +129,8 @@ static bool describe(const char *type, struct error *err)
 		fwrite(out.at, 1, out.len, stdout);
 		bytes_fini(&out);
 	}
-	return found ||
-	       error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"", type);
+	return found || error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"%s",
+				  type, suggest_text(&suggest, meant));
 }
 
 bool command_components(const struct options *options, struct error *err)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,9 @@ struct check {
 	struct problems *problems;
 	bool asks; /* destinations are asked, too */
 	bool ok;
+	/* of environment_examine */
+	const struct error *why;
+	bool explained;
 };
 
 static void report(struct check *check, const struct config_table *table, const struct node *node,
@@ -103,42 +107,74 @@ static bool creates(const struct config_spot *spot)
 	return true;
 }
 
-/* Names with values of the data in them come after the directory that is checked. */
-static void cut_placeholders(char *path)
+/* Names with values of the data in them come after the directory that is checked. Returns whether
+ * the path has some. */
+static bool cut_placeholders(char *path)
 {
 	char *first = strpbrk(path, "{*");
 	if (first) {
 		*first = '\0';
 		cut_name(path);
 	}
+	return first;
 }
 
-static void check_path(struct check *check, const struct config_spot *spot, const struct node *node,
-		       const char *given)
+/* Is the error about this value? Its text begins with the place and path then. */
+static bool is_about(const struct error *why, const struct node *node, const char *path)
 {
-	bool log = spot->row->role == ROLE_WRITES_LOG;
-	struct error why;
-	if (!given || !*given || path_is_device(given) || (log && log_is_stream(given)))
-		return;
-	char *path = memory_text(given);
-	if (!log)
-		cut_placeholders(path);
-	if (spot->row->role != ROLE_WRITES_DIRECTORY && !is_there(path) && errno == ENOENT)
+	struct error place;
+	node_error(node, path, &place, "%s", "");
+	return why && !strncmp(why->text, place.text, strlen(place.text));
+}
+
+/* Makes the path that of what must be writable: the file, or the directory where it or a directory
+ * is created. Returns whether it must be a directory. */
+static bool cut_to_existing(const struct config_spot *spot, char *path)
+{
+	bool cut = spot->row->role != ROLE_WRITES_LOG && cut_placeholders(path);
+	bool directory = cut || spot->row->role == ROLE_WRITES_DIRECTORY;
+	if (!directory && !is_there(path) && errno == ENOENT) {
 		cut_name(path);
+		directory = true;
+	}
 	while (creates(spot) && !is_there(path) && errno == ENOENT && strcmp(path, "."))
 		cut_name(path);
-	int mode = W_OK;
+	return directory;
+}
+
+/* False: errno has the reason. */
+static bool is_writable(const char *path, bool directory)
+{
 	struct stat status;
-	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-		mode |= X_OK;
-	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0) {
-		bool to_be_made =
-			errno == ENOENT && !creates(spot) && spot->row->role != ROLE_WRITES_LOG;
-		node_error(node, spot->path, &why, "cannot write %.200s: %s%s", path,
-			   strerror(errno),
-			   to_be_made ? "; to have it created, set create_directory" : "");
-		check->ok = problems_add(check->problems, &why);
+	bool found = stat(path, &status) == 0, listed = found && S_ISDIR(status.st_mode);
+	if (found && directory && !listed) {
+		errno = ENOTDIR;
+		return false;
 	}
+	return faccessat(AT_FDCWD, path, listed ? W_OK | X_OK : W_OK, AT_EACCESS) == 0;
+}
+
+static void refuse_file(struct check *check, const struct config_spot *spot,
+			const struct node *node, const char *place, const char *path)
+{
+	struct error why;
+	bool to_be_made = errno == ENOENT && !creates(spot) && spot->row->role != ROLE_WRITES_LOG;
+	node_error(node, place, &why, "cannot write %.200s: %s%s", path, strerror(errno),
+		   to_be_made ? "; to have it created, set create_directory" : "");
+	check->ok = problems_add(check->problems, &why);
+	check->explained |= is_about(check->why, node, place);
+}
+
+static void check_file(struct check *check, const struct config_spot *spot, const struct node *node,
+		       const char *place, const char *given)
+{
+	bool stream = spot->row->role == ROLE_WRITES_LOG && given && log_is_stream(given);
+	if (!given || !*given || path_is_device(given) || stream)
+		return;
+	char *path = memory_text(given);
+	bool directory = cut_to_existing(spot, path);
+	if (!is_writable(path, directory))
+		refuse_file(check, spot, node, place, path);
 	memory_free(path);
 }
 
@@ -157,7 +193,7 @@ static char *host_of(const char *text)
 	return len ? memory_text_of(host, len) : NULL;
 }
 
-static void check_name(struct check *check, const struct config_spot *spot, const struct node *node,
+static void check_name(struct check *check, const struct node *node, const char *place,
 		       const char *text)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -170,7 +206,7 @@ static void check_name(struct check *check, const struct config_spot *spot, cons
 		freeaddrinfo(found);
 	if (!code)
 		return;
-	node_error(node, spot->path, &why, "cannot resolve the host: %s", gai_strerror(code));
+	node_error(node, place, &why, "cannot resolve the host: %s", gai_strerror(code));
 	check->ok = problems_add(check->problems, &why);
 }
 
@@ -182,12 +218,12 @@ static bool is_asked(const struct check *check, const struct config_spot *spot)
 }
 
 static void visit_string(struct check *check, const struct config_spot *spot,
-			 const struct node *node, const char *text)
+			 const struct node *node, const char *place, const char *text)
 {
 	if (spot->row->role != ROLE_CONNECTS)
-		check_path(check, spot, node, text);
+		check_file(check, spot, node, place, text);
 	else if (text && *text && !is_asked(check, spot))
-		check_name(check, spot, node, text);
+		check_name(check, node, place, text);
 }
 
 /* One string, or each of a list. */
@@ -196,12 +232,15 @@ static void visit_strings(struct check *check, const struct config_spot *spot)
 	const struct strings *list = spot->member;
 	const struct node *node = spot->node;
 	if (spot->row->type != CONFIG_STRINGS) {
-		visit_string(check, spot, node, *(char *const *)spot->member);
+		visit_string(check, spot, node, spot->path, *(char *const *)spot->member);
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		bool listed = node && node->kind == NODE_LIST && i < node->count;
-		visit_string(check, spot, listed ? node->children[i] : node, list->at[i]);
+		char place[PATH_TEXT];
+		snprintf(place, sizeof place, "%.170s[%zu]", spot->path, i);
+		visit_string(check, spot, listed ? node->children[i] : node,
+			     listed ? place : spot->path, list->at[i]);
 	}
 }
 
@@ -217,10 +256,24 @@ static void visit(void *context, const struct config_spot *spot)
 		visit_strings(context, spot);
 }
 
+static void visit_local(void *context, const struct config_spot *spot)
+{
+	if (spot->row->role != ROLE_CONNECTS)
+		visit(context, spot);
+}
+
+bool environment_examine(const struct declared *d, const struct error *why,
+			 struct problems *problems)
+{
+	struct check check = { .problems = problems, .ok = true, .why = why };
+	config_walk(d->factory->config, d->config, d->node, d->path, visit_local, &check);
+	return check.explained;
+}
+
 bool environment_check(const struct graph *graph, const struct telemetry *telemetry, bool asks,
 		       struct problems *problems)
 {
-	struct check check = { problems, asks, true };
+	struct check check = { .problems = problems, .asks = asks, .ok = true };
 	check_listeners(&check, graph, telemetry);
 	graph_walk(graph, visit, &check);
 	telemetry_walk(telemetry, visit, &check);

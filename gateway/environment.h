@@ -14,5 +14,10 @@
  */
 bool environment_check(const struct graph *graph, const struct telemetry *telemetry, bool asks,
 		       struct problems *problems);
+/* The same of the certificates and files of one component, which was not started. why: the reason,
+ * with its place; NULL: another component failed. Returns whether the reason is reported, in other
+ * words. */
+bool environment_examine(const struct declared *declared, const struct error *why,
+			 struct problems *problems);
 
 #endif

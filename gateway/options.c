@@ -268,13 +268,6 @@ struct loading {
 	uint64_t until; /* clock_now: all that is fetched */
 };
 
-static void warn_unset(void *context, const char *variable)
-{
-	struct loading *loading = context;
-	log_warn(&loading->log, "Configuration references unset environment variable",
-		 log_text("name", variable));
-}
-
 /* An invalid URL is not repeated, because it is unknown which part of it is the password. */
 static bool explain_fetch(const char *url, bool answered, int status, struct error *err)
 {
@@ -314,7 +307,6 @@ static struct node *load(const struct options *o, uint64_t fetch_ns, struct prob
 			.location_count = count(o->configs),
 			.sets = o->sets,
 			.set_count = count(o->sets),
-			.unset = warn_unset,
 			.fetch = fetch,
 			.context = &loading,
 		},

@@ -193,9 +193,9 @@ static bool apply(struct reload *r, struct node *root, struct problems *problems
 		return problems_none(problems, err);
 	name_fixed_parts(r, g);
 	uint32_t kept = graph_kept(g->graph);
-	if (!runtime_run(r->runtime, g->graph, err)) {
+	if (!runtime_run(r->runtime, g->graph, problems)) {
 		retire(r, g);
-		return false;
+		return problems_none(problems, err);
 	}
 	graph_succeed(g->graph);
 	r->running = g;

@@ -3,7 +3,7 @@
 
 #include "base/system.h"
 #include "gateway/components.h"
-#include "gateway/listeners.h"
+#include "gateway/environment.h"
 #include "pipeline/graph/inventory.h"
 
 enum { CORES_MAX = 64 };
@@ -71,6 +71,13 @@ void runtime_close(struct runtime *r)
 	sockets_unref(&r->sockets);
 }
 
+static bool examine(void *context, const struct declared *declared, const struct error *why,
+		    struct problems *problems)
+{
+	(void)context;
+	return environment_examine(declared, why, problems);
+}
+
 static void check_addresses(void *context, const struct inventory *inventory,
 			    struct problems *problems)
 {
@@ -106,6 +113,7 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.predecessor = predecessor,
 			.problems = problems,
 			.check = check_addresses,
+			.examine = examine,
 			.context = r,
 		},
 		&err);
@@ -125,12 +133,13 @@ static bool measure(struct runtime *r, struct error *err)
 	return true;
 }
 
-bool runtime_run(struct runtime *r, struct graph *graph, struct error *err)
+bool runtime_run(struct runtime *r, struct graph *graph, struct problems *problems)
 {
-	if (!graph_start(graph, r->io, err))
+	struct error why;
+	if (!graph_start(graph, r->io, problems))
 		return false;
-	if (!r->measured && !measure(r, err))
-		return false;
+	if (!r->measured && !measure(r, &why))
+		return problems_add(problems, &why);
 	graph_ready(graph);
 	return true;
 }

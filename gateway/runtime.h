@@ -52,6 +52,6 @@ struct graph *runtime_build(struct runtime *runtime, const struct node *root,
 			    struct problems *problems);
 /* Starts the graph. With the first one, the resident size at this moment becomes the budget's
  * baseline. False: also when the memory limit is below what the process needs. */
-bool runtime_run(struct runtime *runtime, struct graph *graph, struct error *err);
+bool runtime_run(struct runtime *runtime, struct graph *graph, struct problems *problems);
 
 #endif

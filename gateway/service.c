@@ -323,7 +323,8 @@ static bool start(struct service *s, struct error *err)
 		 log_number("NumCPU", s->runtime.workers));
 	raise_descriptor_limit();
 	return watch_signals(s, err) && runtime_start(&s->runtime, err) && start_admin(s, err) &&
-	       runtime_run(&s->runtime, graph_of(s), err);
+	       (runtime_run(&s->runtime, graph_of(s), s->options->problems) ||
+		problems_none(s->options->problems, err));
 }
 
 bool service_run(struct service *s, struct error *err)

@@ -163,8 +163,14 @@ static const struct config_row prometheus_rows[] = {
 		   .help = "Series carry no resource labels; see target_info."),
 	{ 0 }
 };
+static const struct config_hint prometheus_hints[] = {
+	{ "address", .text = "write `host` and `port`" },
+	{ "endpoint", .text = "write `host` and `port`" },
+	{ 0 }
+};
 static const struct config_table prometheus_table = { .size = sizeof(struct prometheus_config),
-						      .rows = prometheus_rows };
+						      .rows = prometheus_rows,
+						      .hints = prometheus_hints };
 static const struct config_row pull_exporter_rows[] = {
 	CONFIG_SECTION(struct pull_exporter_config, prometheus, prometheus_table,
 		       .key = "prometheus", .help = "Prometheus text format at `/metrics`."),
@@ -231,8 +237,14 @@ static const struct config_row metrics_rows[] = {
 		   .help = "The gateway has no histograms to reshape."),
 	{ 0 }
 };
+static const struct config_hint metrics_hints[] = {
+	{ "address",
+	  .text = "write readers: [{pull: {exporter: {prometheus: {host: HOST, port: PORT}}}}]" },
+	{ 0 }
+};
 static const struct config_table metrics_table = { .size = sizeof(struct metrics_config),
 						   .rows = metrics_rows,
+						   .hints = metrics_hints,
 						   .check = check_metrics };
 
 static const struct config_row telemetry_rows[] = {

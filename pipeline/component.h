@@ -336,8 +336,11 @@ struct extension_ops {
 
 /* What all kinds have in common. */
 struct component_factory {
-	const char *type;   /* the key in the YAML */
-	const char *alias;  /* a deprecated type name, or NULL */
+	const char *type;  /* the key in the YAML */
+	const char *alias; /* a deprecated type name, or NULL */
+	/* types of its kind that this program does not have, and that operators write where this
+	 * one is meant; may be NULL */
+	const struct config_hint *hints;
 	const char *help;   /* one sentence */
 	const char *manual; /* more text for docs/manual/reference.md, in Markdown; may be NULL */
 	enum component_kind kind;

@@ -30,9 +30,13 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-const struct config_table sample_types_table = { .size = sizeof(struct sample_types_config),
-						 .rows = rows,
-						 .check = check };
+static const struct config_hint hints[] = { { "keep", .use = "include" },
+					    { "drop", .use = "exclude" },
+					    { 0 } };
+
+const struct config_table sample_types_table = {
+	.size = sizeof(struct sample_types_config), .hints = hints, .rows = rows, .check = check
+};
 
 static bool is_text(struct view v, const char *text, size_t len)
 {

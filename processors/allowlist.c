@@ -403,8 +403,15 @@ static const struct processor_ops allowlist_ops = {
 	.keeps = allowlist_keeps,
 };
 
+#define INSTEAD \
+	"use `allowlist` for keys, `pii` for values, `resource` to set attributes of resources"
+static const struct config_hint allowlist_hints[] = { { "attributes", .text = INSTEAD },
+						      { "transform", .text = INSTEAD },
+						      { 0 } };
+
 const struct component_factory allowlist_processor = {
 	.type = "allowlist",
+	.hints = allowlist_hints,
 	.help = "Removes every attribute whose key is not permitted at its site.",
 	.manual = "Deny by default: an empty list permits nothing. Keys nested in maps need the "
 		  "same permission. A key that was not valid UTF-8 is denied. Keys are compared "

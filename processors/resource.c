@@ -542,8 +542,14 @@ static const struct processor_ops resource_ops = {
 	.sets = resource_sets,
 };
 
+#define INSTEAD "use `resource`, with ${env:NAME} for what machines differ in"
+static const struct config_hint resource_hints[] = { { "resourcedetection", .text = INSTEAD },
+						     { "resource_detection", .text = INSTEAD },
+						     { 0 } };
+
 const struct component_factory resource_processor = {
 	.type = "resource",
+	.hints = resource_hints,
 	.help = "Changes the attributes of resources.",
 	.manual = "Changes resource attributes only, never the attributes of scopes, Profiles, "
 		  "samples, mappings or locations. If a key occurs several times, its first "

@@ -52,8 +52,10 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
+static const struct config_hint hints[] = { { "name", .use = "key" }, { 0 } };
+
 const struct config_table resource_action_table = { sizeof(struct resource_action_config), rows,
-						    NULL, false };
+						    NULL, .hints = hints };
 
 static bool given(const char *text)
 {
@@ -70,7 +72,7 @@ struct draft {
 	struct faults *faults;
 };
 
-/* The words are the Collector's. key: the one at fault, with ": "; "": the action as a whole. */
+/* key: the one at fault, with ": "; "": the action as a whole. */
 static bool refuse(const struct draft *d, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 static bool refuse(const struct draft *d, const char *key, const char *format, ...)
@@ -80,28 +82,21 @@ static bool refuse(const struct draft *d, const char *key, const char *format, .
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	return faults_add(d->faults, "attributes[%zu]: %serror creating AttrProc%s", d->index, key,
-			  text);
+	return faults_add(d->faults, "attributes[%zu]: %s%s", d->index, key, text);
 }
 
 static bool unused_source(const struct draft *d, bool pattern_too, const char *fields)
 {
 	if (!d->sources && !(pattern_too && given(d->config->pattern)))
 		return true;
-	return refuse(d, "",
-		      ". Action \"%s\" does not use %s. These must not be specified for the %s "
-		      "action",
-		      d->action, fields, d->which);
+	return refuse(d, "", "the %s action, \"%s\", does not use %s", d->which, d->action, fields);
 }
 
 static bool unused_type(const struct draft *d)
 {
 	if (!given(d->config->converted_type))
 		return true;
-	return refuse(d, "converted_type: ",
-		      ". Action \"%s\" does not use the \"converted_type\" field. This must "
-		      "not be specified for the %s action",
-		      d->action, d->which);
+	return refuse(d, "converted_type: ", "the action \"%s\" does not use it", d->action);
 }
 
 static bool compile(const struct draft *d, struct resource_action *action)
@@ -109,12 +104,9 @@ static bool compile(const struct draft *d, struct resource_action *action)
 	struct error why;
 	action->pattern = regex_new(d->config->pattern, 0, &why);
 	if (!action->pattern)
-		return refuse(d, "pattern: ",
-			      ". Field \"pattern\" has an invalid pattern at the %s action: %s",
-			      d->which, why.text);
+		return refuse(d, "pattern: ", "%s", why.text);
 	return regex_check_cost(d->config->pattern, 0, &why) ||
-	       refuse(d, "pattern: ", ". Field \"pattern\" at the %s action: %s", d->which,
-		      why.text);
+	       refuse(d, "pattern: ", "%s", why.text);
 }
 
 static void init_context(struct resource_action *action, const char *from)
@@ -158,13 +150,9 @@ static bool check_tree(const struct draft *d, const struct node *tree)
 	int values = 0;
 	size_t bytes = 0;
 	if (depth_of(tree) > VALUE_DEPTH_MAX)
-		return refuse(d, "value: ",
-			      ". Field \"value\" is nested deeper than %d at the %s action",
-			      VALUE_DEPTH_MAX, d->which);
+		return refuse(d, "value: ", "is nested deeper than %d levels", VALUE_DEPTH_MAX);
 	return fits(tree, &values, &bytes) ||
-	       refuse(d, "value: ",
-		      ". Field \"value\" has more than %d values or %d bytes at the %s action",
-		      VALUES_MAX, BYTES_MAX, d->which);
+	       refuse(d, "value: ", "has more than %d values or %d bytes", VALUES_MAX, BYTES_MAX);
 }
 
 static bool init_setter(const struct draft *d, struct resource_action *action)
@@ -172,17 +160,16 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 	const struct resource_action_config *c = d->config;
 	if (!d->sources)
 		return refuse(d, "",
-			      ". Either field \"value\", \"from_attribute\" or "
-			      "\"from_context\" setting must be specified for the %s action",
-			      d->which);
+			      "the %s action, \"%s\", requires \"value\", \"from_attribute\" or "
+			      "\"from_context\"",
+			      d->which, d->action);
 	if (d->sources > 1)
-		return refuse(d, "", " due to multiple value sources being set at the %s action",
+		return refuse(d, "",
+			      "the %s action has more than one of \"value\", \"from_attribute\" "
+			      "and \"from_context\"",
 			      d->which);
 	if (given(c->pattern))
-		return refuse(d, "pattern: ",
-			      ". Action \"%s\" does not use the \"pattern\" field. This must "
-			      "not be specified for the %s action",
-			      d->action, d->which);
+		return refuse(d, "pattern: ", "the action \"%s\" does not use it", d->action);
 	if (c->value.kind == ANY_TREE && !check_tree(d, c->value.tree))
 		return false;
 	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;
@@ -195,7 +182,7 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 
 static bool init_remover(const struct draft *d, struct resource_action *action)
 {
-	if (!unused_source(d, false, "\"value\" or \"from_attribute\" field"))
+	if (!unused_source(d, false, "\"value\", \"from_attribute\" or \"from_context\""))
 		return false;
 	if (given(d->config->pattern) && !compile(d, action))
 		return false;
@@ -204,46 +191,37 @@ static bool init_remover(const struct draft *d, struct resource_action *action)
 
 static bool init_extract(const struct draft *d, struct resource_action *action)
 {
-	if (!unused_source(d, false, "a value source field"))
+	if (!unused_source(d, false, "\"value\", \"from_attribute\" or \"from_context\""))
 		return false;
 	if (!given(d->config->pattern))
-		return refuse(d, "",
-			      " due to missing required field \"pattern\" for action \"%s\" at "
-			      "the %s action",
-			      d->action, d->which);
+		return refuse(d, "", "the %s action, \"%s\", requires \"pattern\"", d->which,
+			      d->action);
 	if (!unused_type(d) || !compile(d, action))
 		return false;
 	if (!regex_groups(action->pattern))
-		return refuse(d, "pattern: ",
-			      ". Field \"pattern\" contains no named matcher groups at the "
-			      "%s action",
-			      d->which);
+		return refuse(d, "pattern: ", "must have a named group, as in (?P<name>...)");
 	for (unsigned i = 1; i <= regex_groups(action->pattern); i++)
 		if (!regex_group_name(action->pattern, i))
 			return refuse(d, "pattern: ",
-				      ". Field \"pattern\" contains at least one unnamed "
-				      "matcher group at the %s action",
-				      d->which);
+				      "each group must have a name, as in (?P<name>...)");
 	return true;
 }
 
 static bool init_convert(const struct draft *d, struct resource_action *action)
 {
 	const char *type = d->config->converted_type;
-	if (!unused_source(d, true, "value sources or \"pattern\" field"))
+	if (!unused_source(d, true,
+			   "\"value\", \"from_attribute\", \"from_context\" or \"pattern\""))
 		return false;
 	if (!given(type))
 		return refuse(d, "",
-			      " due to missing required field \"converted_type\" for action "
-			      "\"%s\" at the %s action; use int, double or string",
-			      d->action, d->which);
+			      "the %s action, \"%s\", requires \"converted_type\"; use int, "
+			      "double or string",
+			      d->which, d->action);
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
-	return refuse(d, "converted_type: ",
-		      " due to an invalid value in field \"converted_type\" for action \"%s\" "
-		      "at the %s action; use int, double or string",
-		      d->action, d->which);
+	return refuse(d, "converted_type: ", "must be int, double or string");
 }
 
 static bool check_key(const struct draft *d, enum resource_verb verb)
@@ -251,14 +229,11 @@ static bool check_key(const struct draft *d, enum resource_verb verb)
 	if (given(d->config->key))
 		return true;
 	if (verb != VERB_DELETE && verb != VERB_HASH)
-		return refuse(d, "", " due to missing required field \"key\" at the %s action",
-			      d->which);
+		return refuse(d, "", "the %s action requires \"key\"", d->which);
 	if (given(d->config->pattern))
 		return true;
-	return refuse(d, "",
-		      " due to missing required field (at least one of \"key\" and \"pattern\" "
-		      "have to be used) at the %s action",
-		      d->which);
+	return refuse(d, "", "the %s action, \"%s\", requires \"key\" or \"pattern\"", d->which,
+		      d->action);
 }
 
 bool resource_action_init(struct resource_action *action,
@@ -285,9 +260,7 @@ bool resource_action_init(struct resource_action *action,
 	bool keyed = check_key(&d, action->verb);
 	if (action->verb == VERB_COUNT)
 		return refuse(&d, "action: ",
-			      " due to an unsupported action at the %s action; use insert, update, "
-			      "upsert, delete, hash, extract or convert",
-			      d.which);
+			      "must be insert, update, upsert, delete, hash, extract or convert");
 	return inits[action->verb](&d, action) && keyed;
 }
 

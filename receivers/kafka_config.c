@@ -244,8 +244,10 @@ static const struct config_row rows[] = {
 	    .help = "All metrics are always there."),
 	{ 0 }
 };
+static const struct config_hint hints[] = { { "topic", .use = "profiles::topics" }, { 0 } };
+
 const struct config_table kafka_receiver_table = { sizeof(struct kafka_receiver_config), rows,
-						   check };
+						   check, .hints = hints };
 
 const struct retry_config *kafka_receiver_backoff(const struct kafka_receiver_config *c)
 {

@@ -156,8 +156,20 @@ static const struct config_row server_rows[] = {
 	{ 0 }
 };
 
+/* What other programs call the keys. */
+static const struct config_hint server_hints[] = { { "cert", .use = "cert_file" },
+						   { "key", .use = "key_file" },
+						   { "ca", .use = "client_ca_file" },
+						   { "client_ca", .use = "client_ca_file" },
+						   { 0 } };
+static const struct config_hint client_hints[] = { { "cert", .use = "cert_file" },
+						   { "key", .use = "key_file" },
+						   { "ca", .use = "ca_file" },
+						   { 0 } };
+
 const struct config_table tls_server_table = { sizeof(struct tls_server_config), server_rows,
-					       check_server, .optional = true };
+					       check_server, .optional = true,
+					       .hints = server_hints };
 
 static const struct config_row client_rows[] = {
 	CONFIG_ROW(struct tls_client_config, insecure, .key = "insecure", .def = "false",
@@ -194,10 +206,10 @@ static const struct config_row client_rows[] = {
 };
 
 const struct config_table tls_client_table = { sizeof(struct tls_client_config), client_rows,
-					       check_client };
+					       check_client, .hints = client_hints };
 const struct config_table tls_client_optional_table = { sizeof(struct tls_client_config),
 							client_rows, check_client_of_any_version,
-							.optional = true };
+							.optional = true, .hints = client_hints };
 
 static bool read_whole(FILE *file, struct bytes *out)
 {

@@ -405,14 +405,49 @@ static bool prepare_kills(struct graph *g, struct error *err)
 	return true;
 }
 
-static void log_warning(void *context, const char *id, const char *text)
+/* The message about variables is the Collector's. */
+static void log_warning(void *context, const struct lint_finding *found)
 {
-	log_warn(context, "The configuration is valid, but probably not what you want",
-		 log_text("warning", id), log_text("text", text));
+	if (found->variable)
+		log_warn(context, "Configuration references unset environment variable",
+			 log_text("name", found->variable), log_text("warning", found->id),
+			 log_text("text", found->text));
+	else
+		log_warn(context, "The configuration is valid, but probably not what you want",
+			 log_text("warning", found->id), log_text("text", found->text));
 }
 
-bool graph_start(struct graph *g, struct io *io, struct error *err)
+/* The instance of this index could not be started: why, and what would prevent the others. */
+static void report_failure(struct graph *g, uint32_t failed, const struct error *why,
+			   struct problems *problems)
 {
+	const struct graph_options *o = &g->options;
+	bool reported = false;
+	for (uint32_t i = failed; i < g->instance_count && o->examine; i++)
+		if (i == failed || !g->instances[i]->started)
+			reported |= o->examine(o->context, g->instances[i]->declared,
+					       i == failed ? why : NULL, problems);
+	if (!reported)
+		problems_add(problems, why);
+}
+
+static bool start_instances(struct graph *g, struct problems *problems)
+{
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct error why;
+		error_clear(&why);
+		if (g->instances[i]->started || start_instance(g, g->instances[i], &why))
+			continue;
+		report_failure(g, i, &why, problems);
+		return false;
+	}
+	return true;
+}
+
+bool graph_start(struct graph *g, struct io *io, struct problems *problems)
+{
+	struct error why;
+	error_clear(&why);
 	inventory_log(&g->inventory, &g->log);
 	lint_inventory(&g->inventory, log_warning, &g->log);
 	g->io = io;
@@ -426,11 +461,10 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 			.idle_bytes = (size_t)(budget_allowance(g->budget) / IDLE_SHARE),
 			.run = gate_run,
 		},
-		err);
+		&why);
 	succession_own(g);
-	bool ok = g->workers && prepare_kills(g, err);
-	for (uint32_t i = 0; i < g->instance_count && ok; i++)
-		ok = g->instances[i]->started || start_instance(g, g->instances[i], err);
+	bool ok = (g->workers && prepare_kills(g, &why)) || problems_add(problems, &why);
+	ok = ok && start_instances(g, problems);
 	if (!ok)
 		succession_return(g);
 	return ok;
@@ -531,7 +565,7 @@ void graph_unref(struct graph **graph)
 }
 
 uint32_t graph_lint(const struct graph *g,
-		    void (*found)(void *context, const char *id, const char *text), void *context)
+		    void (*found)(void *context, const struct lint_finding *finding), void *context)
 {
 	return lint_inventory(&g->inventory, found, context);
 }

@@ -27,6 +27,7 @@
  */
 struct graph;
 struct inventory;
+struct declared;
 
 struct graph_options {
 	const struct node *root;                          /* outlives the graph */
@@ -49,6 +50,12 @@ struct graph_options {
 	struct problems *problems;
 	/* Further checks, which report into the same problems. May be NULL. */
 	void (*check)(void *context, const struct inventory *inventory, struct problems *problems);
+	/* Reports what of this machine a component cannot use, in the words of `validate
+	 * --environment`. Asked when one could not be started, of it and of those that come after
+	 * it. why: the reason of the one that failed, else NULL. Returns whether what it reports
+	 * is the reason too. May be NULL. */
+	bool (*examine)(void *context, const struct declared *declared, const struct error *why,
+			struct problems *problems);
 	void *context;
 	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed,
 	 * until this graph has stopped. */
@@ -56,8 +63,8 @@ struct graph_options {
 };
 
 struct graph *graph_build(const struct graph_options *options, struct error *err);
-/* io: the threads of connections; must outlive the graph. */
-bool graph_start(struct graph *graph, struct io *io, struct error *err);
+/* io: the threads of connections; must outlive the graph. False: the reasons are in `problems`. */
+bool graph_start(struct graph *graph, struct io *io, struct problems *problems);
 /* SIGHUP: every component that has files or certificates opens them again, except exporters
  * (exporters_reopen). The log names each component that did. If opening fails, the old files stay
  * in use. */
@@ -99,8 +106,10 @@ struct service_config;
 const struct service_config *graph_service(const struct graph *graph);
 
 /* Reports the warnings about the configuration (pipeline/graph/lint.h). */
+struct lint_finding;
 uint32_t graph_lint(const struct graph *graph,
-		    void (*found)(void *context, const char *id, const char *text), void *context);
+		    void (*found)(void *context, const struct lint_finding *finding),
+		    void *context);
 
 /* Asks the destinations of the exporters in use, all at once, each with a request that stores
  * nothing (pipeline/graph/probes.c), and reports those that would not take data, in the order of

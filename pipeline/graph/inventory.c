@@ -26,27 +26,51 @@ const struct component_factory *factory_find(const struct component_factory *con
 	return NULL;
 }
 
-static bool unknown_type(const struct node *node, enum component_kind kind, const char *type,
-			 const struct component_factory *const *factories, struct error *err)
+void inventory_list_kinds(const bool has[COMPONENT_EXTENSION + 1], char out[KINDS_TEXT])
+{
+	static const char *const names[] = { "a receiver", "a processor", "an exporter",
+					     "a connector", "an extension" };
+	*out = '\0';
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
+		size_t used = strlen(out);
+		if (has[kind])
+			snprintf(out + used, KINDS_TEXT - used, "%s%s", used ? " or " : "",
+				 names[kind]);
+	}
+}
+
+/* The kinds that have such a type. Returns out. */
+static const char *kinds_of(const struct inventory *inventory, const char *type,
+			    char out[KINDS_TEXT])
+{
+	bool has[COMPONENT_EXTENSION + 1];
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		has[kind] = factory_find(inventory->factories, kind, type);
+	inventory_list_kinds(has, out);
+	return out;
+}
+
+static bool unknown_type(const struct inventory *inventory, const struct node *node,
+			 enum component_kind kind, const char *type, struct error *err)
 {
 	struct bytes valid;
-	char meant[SUGGEST_TEXT];
+	char meant[SUGGEST_TEXT], kinds[KINDS_TEXT], other[SUGGEST_TEXT] = "";
 	struct suggest suggest = { .name = node->brought_key ? NULL : type };
 	bytes_init(&valid, 4096);
-	if (kind == COMPONENT_EXPORTER && !strcmp(type, "logging"))
-		return node_error(node, component_section_names[kind], err,
-				  "the logging exporter has been deprecated, use the debug "
-				  "exporter instead");
-	for (; *factories; factories++) {
-		if ((*factories)->kind != kind)
+	for (const struct component_factory *const *f = inventory->factories; *f; f++) {
+		if ((*f)->kind != kind)
 			continue;
-		bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
-		suggest_try(&suggest, (*factories)->type);
+		bytes_format(&valid, "%s%s", valid.len ? " " : "", (*f)->type);
+		suggest_hint(&suggest, (*f)->hints);
+		suggest_try(&suggest, (*f)->type);
 	}
+	if (suggest.name && *kinds_of(inventory, type, kinds))
+		snprintf(other, sizeof other, " (it is %s)", kinds);
 	node_error(node, component_section_names[kind], err,
 		   "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])%s",
-		   node->brought_key ? "?" : type, node_shown_key(node), (int)valid.len,
-		   valid.at ? (char *)valid.at : "", suggest_text(&suggest, meant));
+		   suggest.name ? type : "?", node_shown_key(node), (int)valid.len,
+		   valid.at ? (char *)valid.at : "",
+		   *other ? other : suggest_text(&suggest, meant));
 	bytes_fini(&valid);
 	return false;
 }
@@ -77,7 +101,8 @@ static void declare_id(struct inventory *inventory, enum component_kind kind,
 	if (inventory_find(inventory, kind, id)) {
 		struct error why;
 		node_error(node, component_section_names[kind], &why,
-			   "duplicate name \"%s\" after unmarshaling", node_shown_key(node));
+			   "the ID \"%s\" is configured twice, with different blanks",
+			   node_shown_key(node));
 		memory_free(id);
 		problems_add(problems, &why);
 		return;
@@ -109,8 +134,7 @@ bool inventory_bad_id(const struct node *node, const char *reference, const char
 }
 
 static void declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
-		    size_t index, const struct component_factory *const *factories,
-		    struct problems *problems)
+		    size_t index, struct problems *problems)
 {
 	struct config_id id;
 	struct error why, placed;
@@ -121,21 +145,19 @@ static void declare(struct inventory *inventory, enum component_kind kind, const
 		return;
 	}
 	char *type = memory_text_of(id.text, id.type_len);
-	const struct component_factory *factory = factory_find(factories, kind, type);
+	const struct component_factory *factory = factory_find(inventory->factories, kind, type);
 	if (factory)
 		declare_id(inventory, kind, node, index, memory_text(id.text), factory, problems);
-	else if (!unknown_type(node, kind, type, factories, &placed))
+	else if (!unknown_type(inventory, node, kind, type, &placed))
 		problems_add(problems, &placed);
 	memory_free(type);
 	config_id_fini(&id);
 }
 
-static void declare_section(struct inventory *inventory, const struct node *root,
-			    enum component_kind kind,
-			    const struct component_factory *const *factories,
+static void declare_section(struct inventory *inventory, enum component_kind kind,
 			    struct problems *problems)
 {
-	const struct node *section = node_get(root, component_section_names[kind]);
+	const struct node *section = node_get(inventory->root, component_section_names[kind]);
 	struct error why;
 	if (!section || section->kind == NODE_NULL || section->broken)
 		return;
@@ -146,11 +168,15 @@ static void declare_section(struct inventory *inventory, const struct node *root
 		return;
 	}
 	for (size_t i = 0; i < section->count; i++)
-		declare(inventory, kind, section->children[i], i, factories, problems);
+		declare(inventory, kind, section->children[i], i, problems);
 }
 
 static const char *const sections[] = { "receivers",  "processors", "exporters", "connectors",
 					"extensions", "service",    NULL };
+/* What belongs into the section `service`. */
+static const struct config_hint root_hints[] = { { "pipelines", .use = "service::pipelines" },
+						 { "telemetry", .use = "service::telemetry" },
+						 { 0 } };
 
 static bool is_section(const struct node *entry)
 {
@@ -163,19 +189,45 @@ static bool is_section(const struct node *entry)
 static void suggest_section(const struct node *entry, struct suggest *suggest)
 {
 	*suggest = (struct suggest){ .name = entry->brought_key ? NULL : entry->key };
+	suggest_hint(suggest, root_hints);
 	for (size_t i = 0; sections[i]; i++)
 		suggest_try(suggest, sections[i]);
 }
 
-bool inventory_is_elsewhere(const struct node *root, const char *section,
+/* The type of the component that an entry of the root would be if it stood in a section; "": it
+ * would be none. */
+static char *type_at_root(const struct node *entry)
+{
+	struct config_id id;
+	if (entry->brought_key || !config_id_parse(entry->key, &id, NULL))
+		return memory_text("");
+	char *type = memory_text_of(id.text, id.type_len);
+	config_id_fini(&id);
+	return type;
+}
+
+static bool belongs_into(const struct inventory *inventory, const struct node *entry,
+			 const char *section)
+{
+	char *type = type_at_root(entry);
+	bool found = false;
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		found |= !strcmp(component_section_names[kind], section) &&
+			 factory_find(inventory->factories, kind, type);
+	memory_free(type);
+	return found;
+}
+
+bool inventory_is_elsewhere(const struct inventory *inventory, const char *section,
 			    const struct problems *problems)
 {
 	struct suggest suggest;
-	for (size_t i = 0; i < root->count; i++) {
-		if (is_section(root->children[i]))
+	for (size_t i = 0; i < inventory->root->count; i++) {
+		const struct node *entry = inventory->root->children[i];
+		if (is_section(entry))
 			continue;
-		suggest_section(root->children[i], &suggest);
-		if (suggest.best && !strcmp(suggest.best, section))
+		suggest_section(entry, &suggest);
+		if (suggest_is(&suggest, section) || belongs_into(inventory, entry, section))
 			return true;
 	}
 	return problems->incomplete;
@@ -189,22 +241,31 @@ static bool check_root(const struct node *root, struct error *err)
 	       node_error(root, "", err, "the configuration must be a map");
 }
 
-static void check_sections(const struct node *root, struct problems *problems)
+static void refuse_section(const struct inventory *inventory, const struct node *entry,
+			   struct problems *problems)
 {
-	for (size_t i = 0; i < root->count; i++) {
-		const struct node *entry = root->children[i];
-		struct suggest suggest;
-		char meant[SUGGEST_TEXT];
-		struct error why;
-		if (is_section(entry))
-			continue;
-		suggest_section(entry, &suggest);
-		node_error(entry, "", &why,
-			   "'' has invalid keys: %s%s (valid keys: [receivers processors exporters "
-			   "connectors extensions service])",
-			   node_shown_key(entry), suggest_text(&suggest, meant));
-		problems_add(problems, &why);
-	}
+	struct suggest suggest;
+	char meant[SUGGEST_TEXT], kinds[KINDS_TEXT], *type = type_at_root(entry);
+	struct error why;
+	suggest_section(entry, &suggest);
+	suggest_text(&suggest, meant);
+	if (*kinds_of(inventory, type, kinds))
+		snprintf(meant, sizeof meant, " (`%.60s` is %s; indent it in its section)", type,
+			 kinds);
+	node_error(entry, "", &why,
+		   "'' has invalid keys: %.100s%s (valid keys: [receivers processors exporters "
+		   "connectors extensions service])",
+		   node_shown_key(entry), meant);
+	problems_add(problems, &why);
+	memory_free(type);
+}
+
+static void check_sections(const struct inventory *inventory, struct problems *problems)
+{
+	const struct node *root = inventory->root;
+	for (size_t i = 0; i < root->count; i++)
+		if (!is_section(root->children[i]))
+			refuse_section(inventory, root->children[i], problems);
 }
 
 /* The checks of components together. named: each name is that of a component. Returns whether it is
@@ -236,7 +297,8 @@ static void check_kinds(const struct inventory *inventory, const struct node *ro
 		const struct node *section = node_get(root, component_section_names[required[i]]);
 		struct error why;
 		if (inventory_has(inventory, required[i]) ||
-		    inventory_is_elsewhere(root, component_section_names[required[i]], problems) ||
+		    inventory_is_elsewhere(inventory, component_section_names[required[i]],
+					   problems) ||
 		    (section && section->kind != NODE_NULL && (section->count || section->text)))
 			continue;
 		node_error(section ? section : root, "", &why,
@@ -252,11 +314,12 @@ bool inventory_read(struct inventory *inventory, const struct node *root,
 	size_t before = problems->count;
 	struct error why;
 	inventory->root = root;
+	inventory->factories = factories;
 	if (!problems->incomplete && !check_root(root, &why))
 		return problems_add(problems, &why);
-	check_sections(root, problems);
+	check_sections(inventory, problems);
 	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
-		declare_section(inventory, root, kind, factories, problems);
+		declare_section(inventory, kind, problems);
 	check_kinds(inventory, root, problems);
 	config_bind_all(&service_table, node_get(root, "service"), "service", &inventory->service,
 			problems);

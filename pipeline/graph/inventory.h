@@ -21,6 +21,7 @@ struct delivery_config;
 
 struct inventory {
 	const struct node *root; /* borrowed */
+	const struct component_factory *const *factories;
 	struct declared *at;
 	size_t count;
 	struct service_config service;

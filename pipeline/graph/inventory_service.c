@@ -35,7 +35,7 @@ static bool is_written_in(const struct inventory *inventory, enum component_kind
 	const char *name = component_section_names[kind];
 	const struct node *section = node_get(inventory->root, name);
 	struct suggest suggest = { .name = id };
-	if (inventory_is_elsewhere(inventory->root, name, problems) ||
+	if (inventory_is_elsewhere(inventory, name, problems) ||
 	    (section && section->kind != NODE_NULL && section->kind != NODE_MAP) ||
 	    node_get(section, id))
 		return true;
@@ -65,13 +65,23 @@ static void suggest_id(const struct inventory *inventory, enum component_kind ki
 	}
 }
 
+/* The kinds of the components that are declared with this ID. Returns out. */
+static const char *kinds_of(const struct inventory *inventory, const char *id, char out[KINDS_TEXT])
+{
+	bool has[COMPONENT_EXTENSION + 1];
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		has[kind] = inventory_find(inventory, kind, id);
+	inventory_list_kinds(has, out);
+	return out;
+}
+
 /* The name is trimmed, as in the declaration. */
 static bool check_name(const struct inventory *inventory, char **name, enum component_kind kind,
 		       const struct node *at, const char *path, struct problems *problems)
 {
 	struct config_id id;
 	struct error why, placed;
-	char meant[SUGGEST_TEXT];
+	char meant[SUGGEST_TEXT], kinds[KINDS_TEXT];
 	if (!config_id_parse(*name, &id, &why)) {
 		inventory_bad_id(at, at->reference, path, &why, &placed);
 		return problems_add_at(problems, at, &placed);
@@ -81,13 +91,19 @@ static bool check_name(const struct inventory *inventory, char **name, enum comp
 	config_id_fini(&id);
 	if (is_declared(inventory, kind, *name))
 		return true;
+	const char *shown = at->reference ? at->reference : *name;
+	if (*kinds_of(inventory, *name, kinds)) {
+		node_error(at, path, &placed,
+			   "references %s \"%s\" which is not configured; \"%s\" is %s",
+			   component_kind_names[kind], shown, shown, kinds);
+		return problems_add_at(problems, at, &placed);
+	}
 	if (is_written(inventory, kind, *name, problems))
 		return false;
 	struct suggest suggest = { .name = at->reference ? NULL : *name };
 	suggest_id(inventory, kind, &suggest);
 	node_error(at, path, &placed, "references %s \"%s\" which is not configured%s",
-		   component_kind_names[kind], at->reference ? at->reference : *name,
-		   suggest_text(&suggest, meant));
+		   component_kind_names[kind], shown, suggest_text(&suggest, meant));
 	return problems_add_at(problems, at, &placed);
 }
 
@@ -150,6 +166,14 @@ static bool is_type(const struct config_id *id, const char *type)
 	return strlen(type) == id->type_len && strncmp(id->text, type, id->type_len) == 0;
 }
 
+/* About names that are no pipelines. */
+static const struct config_hint pipeline_hints[] = {
+	{ "receivers", .text = "put it under a pipeline, such as `profiles`" },
+	{ "processors", .text = "put it under a pipeline, such as `profiles`" },
+	{ "exporters", .text = "put it under a pipeline, such as `profiles`" },
+	{ 0 }
+};
+
 static bool check_signal(const struct config_id *id, const struct node *node, struct error *err)
 {
 	static const char *const known[] = { "traces", "metrics", "logs", NULL };
@@ -167,9 +191,12 @@ static bool check_signal(const struct config_id *id, const struct node *node, st
 		return node_error(node, "service::pipelines", err,
 				  "unknown pipeline signal: \"%s\"; use profiles or profiles/NAME",
 				  node->reference);
+	char meant[SUGGEST_TEXT];
+	struct suggest suggest = { .name = id->text };
+	suggest_hint(&suggest, pipeline_hints);
 	return node_error(node, "service::pipelines", err,
-			  "unknown pipeline signal: \"%.*s\"; use profiles or profiles/NAME",
-			  (int)id->type_len, id->text);
+			  "unknown pipeline signal: \"%.*s\"; use profiles or profiles/NAME%s",
+			  (int)id->type_len, id->text, suggest_text(&suggest, meant));
 }
 
 static bool check_id(const char *text, const struct node *node, struct error *err)
@@ -207,7 +234,8 @@ static void check_lists(const struct inventory *inventory, const struct pipeline
 	struct error why;
 	if (!receiver && !lacks(&service, &p->exporters, index, "exporters"))
 		return;
-	node_error(node, path, &why, "must have at least one %s",
+	const struct node *list = node_get(node, receiver ? "receivers" : "exporters");
+	node_error(list ? list : node, path, &why, "must have at least one %s",
 		   receiver ? "receiver" : "exporter");
 	problems_add(problems, &why);
 }
@@ -246,7 +274,7 @@ bool inventory_check_service(struct inventory *inventory, struct problems *probl
 	struct error why;
 	bool ok = true;
 	if (!service->pipelines.count && faults_know(&faults, "pipelines") &&
-	    !inventory_is_elsewhere(root, "service", problems)) {
+	    !inventory_is_elsewhere(inventory, "service", problems)) {
 		node_error(section ? section
 			   : node  ? node
 				   : root,

@@ -9,8 +9,9 @@
 struct lint {
 	const struct inventory *inventory;
 	const struct lint_check *check;
-	void (*found)(void *context, const char *id, const char *text);
+	void (*found)(void *context, const struct lint_finding *finding);
 	void *context;
+	const char *variable;
 	uint32_t count;
 };
 
@@ -25,7 +26,9 @@ __attribute__((format(printf, 4, 5))) static void report(struct lint *lint, cons
 	va_end(args);
 	error_clear(&placed);
 	node_error(at, path, &placed, "%s", text);
-	lint->found(lint->context, lint->check->id, placed.text);
+	lint->found(lint->context, &(struct lint_finding){ .id = lint->check->id,
+							   .text = placed.text,
+							   .variable = lint->variable });
 	lint->count++;
 }
 
@@ -381,38 +384,51 @@ static bool is_secret_name(const char *name)
 	return false;
 }
 
-/* A map of names to values, or a list of {name, value}. */
-static bool has_plain_header(const struct node *headers)
+static void report_plain(struct lint *lint, const struct path *path, const struct node *at)
 {
-	for (size_t i = 0; i < headers->count; i++) {
-		const struct node *entry = headers->children[i];
-		const struct node *name = node_get(entry, "name"),
-				  *value = node_get(entry, "value");
-		const char *key = headers->kind == NODE_MAP ? entry->key : name ? name->text : NULL;
-		value = headers->kind == NODE_MAP ? entry : value;
-		if (key && value && is_secret_name(key) && is_plain(value))
-			return true;
-	}
-	return false;
+	char room[PATH_TEXT];
+	report(lint, at, path_text(path, room), "%s", plain_secret);
 }
 
-static bool has_plain_item(const struct node *list)
+/* A map of names to values, or a list of {name, value}. */
+static void look_for_headers(struct lint *lint, const struct node *headers, const struct path *path)
 {
-	bool plain = is_plain(list);
-	for (size_t i = 0; i < list->count; i++)
-		plain |= is_plain(list->children[i]);
-	return plain;
+	for (size_t i = 0; i < headers->count; i++) {
+		const struct node *entry = headers->children[i], *name = node_get(entry, "name");
+		struct path item = path_step(path, entry, i), value = { &item, "value", 0 };
+		bool map = headers->kind == NODE_MAP;
+		const char *key = map ? entry->key : name ? name->text : NULL;
+		const struct node *secret = map ? entry : node_get(entry, "value");
+		if (key && secret && is_secret_name(key) && is_plain(secret))
+			report_plain(lint, map ? &item : &value, secret);
+	}
+}
+
+/* A list of secrets, or one string that has them all. */
+static void look_for_items(struct lint *lint, const struct node *list, const struct path *path)
+{
+	if (is_plain(list))
+		report_plain(lint, path, list);
+	for (size_t i = 0; i < list->count; i++) {
+		struct path item = path_step(path, list->children[i], i);
+		if (is_plain(list->children[i]))
+			report_plain(lint, &item, list->children[i]);
+	}
 }
 
 static void look_for_secrets(struct lint *lint, const struct section *s)
 {
 	for (const struct config_row *row = s->table->rows; row->key; row++) {
 		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
-		if (entry &&
-		    ((row->type == CONFIG_SECRET && is_plain(entry) && !is_certificate(entry)) ||
-		     (row->type == CONFIG_SECRETS && has_plain_item(entry)) ||
-		     (row->type == CONFIG_PAIRS && has_plain_header(entry))))
-			report_entry(lint, s, row->key, entry, plain_secret);
+		const struct path path = { &s->path, row->key, 0 };
+		if (!entry)
+			continue;
+		if (row->type == CONFIG_SECRET && is_plain(entry) && !is_certificate(entry))
+			report_plain(lint, &path, entry);
+		else if (row->type == CONFIG_SECRETS)
+			look_for_items(lint, entry, &path);
+		else if (row->type == CONFIG_PAIRS)
+			look_for_headers(lint, entry, &path);
 	}
 }
 
@@ -420,6 +436,28 @@ static void find_plain_secrets(struct lint *lint)
 {
 	for (size_t i = 0; i < lint->inventory->count; i++)
 		visit_declared(lint, &lint->inventory->at[i], look_for_secrets);
+}
+
+/* ---- unset-variable */
+
+static void look_for_variables(struct lint *lint, const struct node *node, const struct path *path)
+{
+	char room[PATH_TEXT];
+	lint->variable = node->unset;
+	if (node->unset)
+		report(lint, node, path_text(path, room),
+		       "a reference without a default expands to nothing");
+	lint->variable = NULL;
+	for (size_t i = 0; i < node->count; i++) {
+		struct path below = path_step(path, node->children[i], i);
+		look_for_variables(lint, node->children[i], &below);
+	}
+}
+
+static void find_unset_variables(struct lint *lint)
+{
+	const struct path top = { NULL, "", 0 };
+	look_for_variables(lint, lint->inventory->root, &top);
 }
 
 /* ---- all of them */
@@ -447,6 +485,11 @@ const struct lint_check lint_checks[] = {
 	  "A password, token, key, or a header such as `authorization` is written out in the "
 	  "configuration instead of being read with `${env:NAME}` or `${file:PATH}`.",
 	  find_plain_secrets },
+	{ "unset-variable",
+	  "`${env:NAME}` has no default, and the environment variable is not set. The value is "
+	  "then empty, as in the Collector: 0, `false`, or a string without this part. "
+	  "`${env:NAME:-}` says that this is intended.",
+	  find_unset_variables },
 	{ 0 }
 };
 
@@ -467,7 +510,7 @@ void lint_check_silence(const struct strings *ids, struct faults *faults)
 }
 
 uint32_t lint_inventory(const struct inventory *inventory,
-			void (*found)(void *context, const char *id, const char *text),
+			void (*found)(void *context, const struct lint_finding *finding),
 			void *context)
 {
 	struct lint lint = { .inventory = inventory, .found = found, .context = context };

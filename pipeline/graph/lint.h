@@ -21,9 +21,15 @@ struct lint_check {
 
 extern const struct lint_check lint_checks[]; /* id == NULL ends */
 
-/* Reports each warning as "file:line:column: path: text". Returns the number of warnings. */
+struct lint_finding {
+	const char *id;       /* of the check */
+	const char *text;     /* "file:line:column: path: text" */
+	const char *variable; /* of the environment, which is not set; NULL: it is not about one */
+};
+
+/* Reports each warning. Returns their number. */
 uint32_t lint_inventory(const struct inventory *inventory,
-			void (*found)(void *context, const char *id, const char *text),
+			void (*found)(void *context, const struct lint_finding *finding),
 			void *context);
 
 /* With service::require_policy, a pipeline without policy is an error. */

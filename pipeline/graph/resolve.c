@@ -38,7 +38,8 @@ static struct authenticator *find_authenticator(void *context, const char *id)
 	if (is_unsound(g, id))
 		return NULL;
 	if (!i)
-		return refuse_authenticator(g, id, "authenticator not found");
+		return refuse_authenticator(g, id,
+					    "authenticator not found in service::extensions");
 	if (!i->declared->factory->extension->authenticator)
 		return refuse_authenticator(g, id, "requested extension is not an authenticator");
 	return authenticator_ref(i->declared->factory->extension->authenticator(i->self));

@@ -67,8 +67,14 @@ static const struct config_row pipeline_rows[] = {
 		   .help = "Its exporters. Each of them gets every profile."),
 	{ 0 }
 };
+static const struct config_hint pipeline_hints[] = {
+	{ "extensions", .text = "put it under `service`" },
+	{ "connectors", .text = "list connectors among `exporters` and `receivers`" },
+	{ 0 }
+};
 static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config),
-						    .rows = pipeline_rows };
+						    .rows = pipeline_rows,
+						    .hints = pipeline_hints };
 
 static const struct config_row service_rows[] = {
 	CONFIG_ROW(struct service_config, extensions, .key = "extensions",
@@ -119,6 +125,16 @@ static void check_service(const void *config, struct faults *faults)
 	lint_check_silence(&((const struct service_config *)config)->silence, faults);
 }
 
+static const struct config_hint service_hints[] = {
+	{ "receivers", .use = "pipelines::profiles::receivers" },
+	{ "processors", .use = "pipelines::profiles::processors" },
+	{ "exporters", .use = "pipelines::profiles::exporters" },
+	{ "logs", .use = "telemetry::logs" },
+	{ "metrics", .use = "telemetry::metrics" },
+	{ 0 }
+};
+
 const struct config_table service_table = { .size = sizeof(struct service_config),
+					    .hints = service_hints,
 					    .rows = service_rows,
 					    .check = check_service };

@@ -77,72 +77,82 @@ static const struct {
 	{ "actions:\n- key: a\n- {key: b, val: 1}",
 	  "c.yaml:3:12: 'exporters::file::actions[1]' has invalid keys: val (valid "
 	  "keys: [key value])" },
-	{ "named: {n: {val: 1}}",
-	  "c.yaml:1:13: 'exporters::file::named::n' has invalid keys: val (valid "
+	{ "named: {n: {key: a, val: 1}}",
+	  "c.yaml:1:21: 'exporters::file::named::n' has invalid keys: val (valid "
 	  "keys: [key value])" },
 	{ "enabled: true", "c.yaml:1:1: 'exporters::file' has invalid keys: enabled (valid keys: "
 			   "[on size factor path timeout offset token keys headers level raw any "
 			   "deep queue batch actions named buffer])" },
-	{ "on: yes", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got "
-		     "unconvertible type 'string'; write true or false" },
-	{ "on: 1", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got "
-		   "unconvertible type 'int'; write true or false" },
-	{ "size: \"4\"", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got "
-			 "unconvertible type 'string'; write a whole number without quotes" },
-	{ "size: 1.5", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got "
-		       "unconvertible type 'float64'; write a whole number without quotes" },
-	{ "size: -2000", "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'uint64': "
-			 "-2000 overflows uint; must be at least 0" },
+	{ "queue_size: 1", "c.yaml:1:1: 'exporters::file' has invalid keys: queue_size (put it "
+			   "under `queue`)" },
+	{ "insecure: true", "c.yaml:1:1: 'exporters::file' has invalid keys: insecure (put it "
+			    "under `batch`)" },
+	{ "wait: 1s", "c.yaml:1:1: 'exporters::file' has invalid keys: wait (put it under "
+		      "`deep`)" },
+	{ "deep: {tls: {size: 1}}",
+	  "c.yaml:1:14: 'exporters::file::deep::tls' has invalid keys: size (put it under "
+	  "`exporters::file`)" },
+	{ "on: yes", "c.yaml:1:1: 'exporters::file::on' expected a boolean, got a string; write "
+		     "true or false" },
+	{ "on: 1", "c.yaml:1:1: 'exporters::file::on' expected a boolean, got a whole number; "
+		   "write true or false" },
+	{ "size: \"4\"", "c.yaml:1:1: 'exporters::file::size' expected a whole number, got a "
+			 "string; write a whole number without quotes" },
+	{ "size: 1.5", "c.yaml:1:1: 'exporters::file::size' expected a whole number, got a "
+		       "decimal number; write a whole number" },
+	{ "size: -2000",
+	  "c.yaml:1:1: 'exporters::file::size' must be between 0 and 100, got -2000" },
 	{ "size: 9223372036854775808",
-	  "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'int64': "
-	  "9223372036854775808 overflows int" },
+	  "c.yaml:1:1: 'exporters::file::size' is out of range, got 9223372036854775808" },
 	{ "size: 101", "c.yaml:1:1: 'exporters::file::size' must be between 0 and 100, got 101" },
 	{ "size: 13", "c.yaml:1:1: exporters::file: 'size' must not be thirteen" },
 	{ "queue: {queue_size: 0}",
 	  "c.yaml:1:9: 'exporters::file::queue::queue_size' must be at least 1, got 0" },
+	{ "queue: false", "c.yaml:1:1: 'exporters::file::queue' expected a map, got a boolean; "
+			  "write {enabled: false}" },
+	{ "deep: true", "c.yaml:1:1: 'exporters::file::deep' expected a map, got a boolean; "
+			"write keys and values" },
 	{ "factor: .inf", "c.yaml:1:1: 'exporters::file::factor' must be a finite number" },
-	{ "path: 5", "c.yaml:1:1: 'exporters::file::path' expected type 'string', got "
-		     "unconvertible type 'int'; put it in quotes" },
-	{ "path: {a: 1}", "c.yaml:1:1: 'exporters::file::path' expected type 'string', got "
-			  "unconvertible type 'map[string]interface {}'; write one string" },
-	{ "timeout: 5", "c.yaml:1:1: 'exporters::file::timeout' expected type 'time.Duration', "
-			"got unconvertible type 'int'; write 5s" },
+	{ "factor: x", "c.yaml:1:1: 'exporters::file::factor' expected a number, got a string; "
+		       "write a number" },
+	{ "path: 5", "c.yaml:1:1: 'exporters::file::path' expected a string, got a whole number; "
+		     "put it in quotes" },
+	{ "path: {a: 1}", "c.yaml:1:1: 'exporters::file::path' expected a string, got a map; "
+			  "write one string" },
+	{ "timeout: 5", "c.yaml:1:1: 'exporters::file::timeout' expected a duration, got a whole "
+			"number; write 5s" },
 	{ "timeout: '5'",
-	  "c.yaml:1:1: 'exporters::file::timeout' time: missing unit in duration \"5\"; write 5s" },
-	{ "timeout: 5x", "c.yaml:1:1: 'exporters::file::timeout' time: unknown unit \"x\" in "
-			 "duration \"5x\"; write a number and a unit (h, m, s, ms, us or ns), "
-			 "such as 1m30s" },
+	  "c.yaml:1:1: 'exporters::file::timeout' must have a unit, got \"5\"; write 5s" },
+	{ "timeout: 5x", "c.yaml:1:1: 'exporters::file::timeout' has the unknown unit \"x\" in "
+			 "\"5x\"; write a number and a unit (h, m, s, ms, us or ns), such as "
+			 "1m30s" },
 	{ "timeout: -1s", "c.yaml:1:1: 'exporters::file::timeout' must not be negative" },
-	{ "timeout: 2562048h",
-	  "c.yaml:1:1: 'exporters::file::timeout' time: invalid duration "
-	  "\"2562048h\"; write a number and a unit (h, m, s, ms, us or ns), such "
-	  "as 1m30s" },
-	{ "keys: {a: 1}", "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
-			  "slice, got map; write a list" },
-	{ "keys: 5", "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
-		     "slice, got int; write a list" },
-	{ "keys: [a, 5]", "c.yaml:1:11: 'exporters::file::keys[1]' expected type 'string', got "
-			  "unconvertible type 'int'; put it in quotes" },
-	{ "headers: {bad: 1}",
-	  "c.yaml:1:11: 'exporters::file::headers::bad' expected type "
-	  "'configopaque.String', got unconvertible type 'int'; put it in quotes" },
+	{ "timeout: 2562048h", "c.yaml:1:1: 'exporters::file::timeout' must be a duration of at "
+			       "most 2562047h, got \"2562048h\"" },
+	{ "keys: {a: 1}", "c.yaml:1:1: 'exporters::file::keys' expected a list, got a map; begin "
+			  "each entry with -" },
+	{ "keys: 5", "c.yaml:1:1: 'exporters::file::keys' expected a list, got a whole number; "
+		     "put it in [ ]" },
+	{ "keys: [a, 5]", "c.yaml:1:11: 'exporters::file::keys[1]' expected a string, got a "
+			  "whole number; put it in quotes" },
+	{ "headers: {bad: 1}", "c.yaml:1:11: 'exporters::file::headers::bad' expected a string, "
+			       "got a whole number; put it in quotes" },
 	{ "headers: [{name: foo, value: a}, {name: foo, value: b}]",
-	  "c.yaml:1:34: 'exporters::file::headers' duplicate keys in map-style list: [foo]" },
+	  "c.yaml:1:34: 'exporters::file::headers' lists the name foo twice" },
 	{ "headers: [{name: foo}]",
 	  "c.yaml:1:11: 'exporters::file::headers[0]' must have a name and a value" },
 	{ "level: loud", "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "
 			 "values: [\"\" basic detailed])" },
-	{ "deep: text", "c.yaml:1:1: 'exporters::file::deep' expected type 'map[string]interface "
-			"{}', got unconvertible type 'string'; write keys and values" },
-	{ "actions: {}", "c.yaml:1:1: 'exporters::file::actions' source data must be an array or "
-			 "slice, got map; write a list" },
+	{ "deep: text", "c.yaml:1:1: 'exporters::file::deep' expected a map, got a string; write "
+			"keys and values" },
+	{ "actions: {}", "c.yaml:1:1: 'exporters::file::actions' expected a list, got a map; "
+			 "begin each entry with -" },
 	{ "actions: [{value: 1}]",
 	  "c.yaml:1:11: exporters::file::actions[0]: requires a non-empty \"key\"" },
 	{ "actions: [{key: ''}]",
 	  "c.yaml:1:12: exporters::file::actions[0]: requires a non-empty \"key\"" },
-	{ "queue: {enabled: 1}",
-	  "c.yaml:1:9: 'exporters::file::queue::enabled' expected type 'bool', got "
-	  "unconvertible type 'int'; write true or false" },
+	{ "queue: {enabled: 1}", "c.yaml:1:9: 'exporters::file::queue::enabled' expected a "
+				 "boolean, got a whole number; write true or false" },
 	{ "size: 1\nold_size: 2",
 	  "c.yaml:1:1: \"size\" and its old name \"old_size\" are both set" },
 };

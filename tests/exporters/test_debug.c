@@ -98,12 +98,13 @@ static void an_output_that_cannot_be_opened_is_the_operators(void **state)
 	(void)state;
 	assert_false(exporter_begin(&debug_exporter, "{output_paths: [stdout, none/out]}"));
 	assert_int_equal(e.err.kind, ERROR_CONFIG);
-	assert_string_equal(e.err.text, "cannot open none/out: No such file or directory");
+	assert_string_equal(e.err.text,
+			    "output_paths[1]: cannot open none/out: No such file or directory");
 	exporter_stop();
 	assert_int_equal(symlink("elsewhere", "out"), 0);
 	assert_false(exporter_begin(&debug_exporter, "{output_paths: [stdout, out]}"));
-	assert_string_equal(e.err.text, "cannot open out: it is a symbolic link, which outputs "
-					"do not follow");
+	assert_string_equal(e.err.text, "output_paths[1]: cannot open out: it is a symbolic "
+					"link, which outputs do not follow");
 }
 
 static void reload_opens_the_outputs_again(void **state)
@@ -129,7 +130,8 @@ static void a_reload_that_fails_keeps_the_output(void **state)
 	rename("x", "y");
 	rename("too", "moved");
 	assert_false(debug_exporter.reopen(e.self, &e.err));
-	assert_string_equal(e.err.text, "cannot open x/out: No such file or directory");
+	assert_string_equal(e.err.text,
+			    "output_paths[0]: cannot open x/out: No such file or directory");
 	send_ok(packet_of("f", 1));
 	assert_int_equal(count("y/out", "\n"), 1);
 	assert_int_equal(count("too", "\n"), 1);

@@ -117,7 +117,7 @@ static void missing_directories_can_be_left_to_the_operator(void **state)
 	(void)state;
 	assert_false(exporter_begin(&file_exporter, "{path: x/a.jsonl, create_directory: false}"));
 	assert_int_equal(e.err.kind, ERROR_CONFIG);
-	assert_string_equal(e.err.text, "cannot open x/a.jsonl: No such file or directory");
+	assert_string_equal(e.err.text, "path: cannot open x/a.jsonl: No such file or directory");
 }
 
 /* Failing disks */
@@ -296,8 +296,8 @@ static void a_symbolic_link_is_not_followed(void **state)
 	for (size_t i = 0; i < sizeof yaml / sizeof *yaml; i++) {
 		assert_false(exporter_begin(&file_exporter, yaml[i]));
 		assert_int_equal(e.err.kind, ERROR_CONFIG);
-		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, "
-						"which outputs do not follow");
+		assert_string_equal(e.err.text, "path: cannot open a.jsonl: it is a symbolic "
+						"link, which outputs do not follow");
 		exporter_stop();
 	}
 	assert_int_equal(count_files(".", NULL), 2);
@@ -329,7 +329,7 @@ static void a_pipe_that_nobody_reads_is_an_error(void **state)
 	(void)state;
 	mkfifo("pipe", 0600);
 	assert_false(exporter_begin(&file_exporter, "{path: pipe}"));
-	assert_string_equal(e.err.text, "cannot open pipe: No such device or address");
+	assert_string_equal(e.err.text, "path: cannot open pipe: No such device or address");
 	exporter_stop();
 	int reader = open("pipe", O_RDONLY | O_NONBLOCK);
 	start("{path: pipe}");
@@ -382,10 +382,12 @@ static void configurations_that_cannot_be_kept_are_errors(void **state)
 	(void)state;
 	static const char *const cases[][2] = {
 		{ "{format: json}", "`path` must be non-empty with format json" },
-		{ "{path: a, format: pprof}", "`directory` must be non-empty with format pprof" },
-		{ "{path: a, directory: b}", "`directory` is not supported with format json" },
+		{ "{path: a, format: pprof}", "`path` requires `format: json` or `format: proto`" },
+		{ "{path: a, directory: b}", "`directory` requires `format: pprof`" },
+		{ "{directory: b}", "`directory` requires `format: pprof`" },
 		{ "{path: a, directory: b, format: pprof}",
-		  "`path` is not supported with format pprof" },
+		  "`path` requires `format: json` or `format: proto`" },
+		{ "{format: pprof}", "`directory` must be non-empty with format pprof" },
 		{ "{path: a, encoding: otlp}", "encoding: encoding extensions are not supported" },
 		{ "{path: a, group_by: {enabled: true}}", "path: must contain exactly one `*`" },
 		{ "{path: a/*/*, group_by: {enabled: true}}", "must contain exactly one `*`" },

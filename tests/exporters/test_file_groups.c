@@ -274,7 +274,8 @@ static void a_directory_is_left_to_the_operator_on_request(void **state)
 	(void)state;
 	assert_false(exporter_begin(&file_exporter,
 				    GROUPED("out/*.jsonl", "") ", create_directory: false}"));
-	assert_string_equal(e.err.text, "cannot open the directory out: No such file or directory");
+	assert_string_equal(e.err.text,
+			    "path: cannot open the directory out: No such file or directory");
 	exporter_stop();
 	mkdir("out", 0755);
 	start(GROUPED("out/*.jsonl", "") ", create_directory: false}");

@@ -207,7 +207,7 @@ def test_a_directory_that_is_a_file_is_an_error_at_the_start(build, tmp_path):
     (tmp_path / "out").write_text("in the way")
     with Rig(build, place=tmp_path, ready=False) as rig:
         assert rig.gateway.process.wait(60) != 0
-        assert "cannot open the directory out: Not a directory" in rig.gateway.log()
+        assert "exporters::file::path: cannot write out: Not a directory" in rig.gateway.log()
 
 
 def test_parts_wait_on_disk_across_a_restart(build, tmp_path):

@@ -67,13 +67,13 @@ static void begin(void)
 	running.graph = running.root ? runtime_build(&runtime, running.root, &view, retiring.graph,
 						     &problems)
 				     : NULL;
-	problems_none(&problems, &err);
-	problems_fini(&problems);
-	if (running.graph && runtime_run(&runtime, running.graph, &err)) {
+	if (running.graph && runtime_run(&runtime, running.graph, &problems)) {
 		graph_succeed(running.graph);
+		problems_fini(&problems);
 		say("ready");
 		return;
 	}
+	problems_end(&problems, &err);
 	say(err.text);
 	_exit(1);
 }

@@ -288,7 +288,7 @@ def test_the_timeout_of_the_command_line_overrides_that_of_the_exporter(build, t
 @pytest.mark.parametrize("arguments, error", [
     (["--timeout", "1s"], "--timeout: has an effect only with --connect"),
     (["--connect", "--timeout", "0s"], "--timeout: must be at least 1ms"),
-    (["--connect", "--timeout", "5"], '--timeout: time: missing unit in duration "5"'),
+    (["--connect", "--timeout", "5"], '--timeout: must have a unit, got "5"; write 5s'),
 ])
 def test_a_timeout_that_cannot_be_meant(build, tmp_path, arguments, error):
     (tmp_path / "c.yaml").write_text(HEAD % "nop" + "  nop: {}\n")

@@ -117,6 +117,47 @@ def test_the_start_says_the_same_of_a_certificate(build, pems):
                      gateway.log())
 
 
+@pytest.mark.parametrize("text", [
+    """receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:0", tls: {cert_file: /absent/a, key_file: /absent/a}}
+      http: {endpoint: "127.0.0.1:0", tls: {cert_file: /absent/b, key_file: /absent/b}}
+  pyroscope:
+    endpoint: 127.0.0.1:0
+    tls: {cert_file: /absent/c, key_file: /absent/c}
+""" + PIPELINE % ("otlp, pyroscope", "debug"),
+    """exporters:
+  file: {path: /absent/out, create_directory: false}
+""" + PIPELINE % ("nop", "file"),
+    """exporters:
+  file: {directory: c.yaml/out, format: pprof}
+  file/b: {path: "/absent/*.jsonl", group_by: {enabled: true}, create_directory: false}
+""" + PIPELINE % ("nop", "file, file/b"),
+    """exporters:
+  debug: {output_paths: [stdout, /absent/log]}
+""" + PIPELINE % ("nop", "debug"),
+    """extensions:
+  file_storage: {directory: c.yaml}
+service: {extensions: [file_storage]}
+""",
+    """extensions:
+  file_storage: {directory: /absent}
+service: {extensions: [file_storage]}
+""",
+    """extensions:
+  file_storage:
+service: {extensions: [file_storage]}
+""",
+], ids=["certificates", "a file", "directories", "an output", "a storage in a file", "a storage", "the default of a storage"])
+def test_the_start_says_the_same(build, tmp_path, text):
+    expected = both(build, tmp_path, text)
+    assert expected
+    done = subprocess.run([build / "portcullis", "--config", "base.yaml", "--config", "c.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert [line[len("Error: "):] for line in done.stderr.splitlines() if line.startswith("Error: ")] == expected
+
+
 def test_certificates_and_names_of_destinations(build, pems):
     text = """exporters:
   otlp_grpc:
@@ -173,8 +214,8 @@ def test_places_of_the_log(build, tmp_path):
     logs:
       output_paths: [stderr, stdout, /dev/stderr, here.log, absent/x.log, absent/y.log]
 """
-    said = "c.yaml:4:%d: service::telemetry::logs::output_paths: cannot write absent: No such file or directory"
-    assert both(build, tmp_path, text) == [said % 61, said % 75]
+    said = "c.yaml:4:%d: service::telemetry::logs::output_paths[%d]: cannot write absent: No such file or directory"
+    assert both(build, tmp_path, text) == [said % (61, 4), said % (75, 5)]
     assert both(build, tmp_path, text.replace(", absent/x.log, absent/y.log", "")) == []
     assert sorted(os.listdir(tmp_path)) == ["base.yaml", "c.yaml"]
 

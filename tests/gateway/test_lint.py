@@ -85,11 +85,26 @@ CASES = {
     "with authentication": ({RECEIVER: "  otlp: {protocols: {grpc: {endpoint: 0.0.0.0:4317, auth: {authenticator: bearertokenauth}}}}",
                              "service:": "extensions: {bearertokenauth: {token: '${env:SECRET}'}}\nservice:\n  extensions: [bearertokenauth]"}, []),
     "one address": ({RECEIVER: "  otlp: {protocols: {grpc: {endpoint: 10.0.0.0:4317}}}"}, []),
+    # unset-variable
+    "variables that are not set": ({RECEIVER: "  otlp: {protocols: {grpc: {endpoint: '127.0.0.1:4317${env:LINT_UNSET}'}}}",
+                                    POLICY: POLICY + "\n  resource:\n    attributes:\n      - {key: region, value: 'a${LINT_UNSET}', action: upsert}"},
+                                   [(2, "unset-variable"), (7, "unset-variable")]),
+    "a default": ({EXPORTER: "  otlp_grpc: {endpoint: 'store.internal:4317${env:LINT_UNSET:-}'}"}, []),
     # plain-secret
     "a secret in the file": ({POLICY: POLICY + "\n  pii:\n    hmac_key: 0123456789abcdef0123456789abcdef"}, [(6, "plain-secret")]),
     "a secret from outside": ({POLICY: POLICY + "\n  pii:\n    hmac_key: ${env:SECRET}0123456789abcdef0123456789abcdef"}, []),
-    "a header with a token": ({EXPORTER: "  otlp_grpc:\n    endpoint: store.internal:4317\n    headers: {authorization: Bearer abc}"}, [(8, "plain-secret")]),
-    "a header in a list": ({EXPORTER: "  otlp_grpc:\n    endpoint: store.internal:4317\n    headers: [{name: X-Api-Key, value: abc}]"}, [(8, "plain-secret")]),
+    "headers with tokens": ({EXPORTER: """  otlp_grpc:
+    endpoint: store.internal:4317
+    headers:
+      x-scope-orgid: a
+      authorization: Bearer abc
+      x-token: abc"""}, [(10, "plain-secret"), (11, "plain-secret")]),
+    "a header in a list": ({EXPORTER: """  otlp_grpc:
+    endpoint: store.internal:4317
+    headers:
+      - {name: a, value: b}
+      - name: X-Api-Key
+        value: abc"""}, [(11, "plain-secret")]),
     "a header without": ({EXPORTER: "  otlp_grpc: {endpoint: store.internal:4317, headers: {x-scope-orgid: a, authorization: '${env:SECRET}'}}"}, []),
     "a key in the file": ({EXPORTER: "  otlp_grpc: {endpoint: store.internal:4317, tls: {cert_file: c.pem, key_pem: '-----BEGIN PRIVATE KEY-----'}}"},
                           [(6, "plain-secret")]),

@@ -338,63 +338,59 @@ static void values_have_a_limit(void **state)
 	bytes_add_text(&yaml, "]}]");
 	bytes_add_byte(&yaml, 0);
 	assert_false(policy_open(&policy, &resource_processor, (char *)yaml.at));
-	assert_non_null(strstr(policy.err.text, "has more than 500 values or 16384 bytes at the "
-						"first action"));
+	assert_non_null(strstr(policy.err.text, "value: has more than 500 values or 16384 "
+						"bytes"));
 	bytes_fini(&yaml);
 }
 
-static void errors_are_the_collectors(void **state)
+static void each_broken_rule_of_an_action_is_named(void **state)
 {
 	(void)state;
 	static const struct {
 		const char *action, *text;
 	} rows[] = {
 		{ "{action: insert, value: 1}",
-		  "error creating AttrProc due to missing required field \"key\" at the second "
-		  "action" },
+		  "attributes[1]: the second action requires \"key\"" },
 		{ "{key: a, action: invalid}",
-		  "error creating AttrProc due to an unsupported action at the second action; use "
-		  "insert, update, upsert, delete, hash, extract or convert" },
+		  "attributes[1]::action: must be insert, update, upsert, delete, hash, extract or "
+		  "convert" },
 		{ "{key: a, value: 1}",
-		  "action: error creating AttrProc due to an unsupported action at the second "
-		  "action; use insert, update, upsert, delete, hash, extract or convert" },
+		  "action: must be insert, update, upsert, delete, hash, extract or convert" },
 		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
-		  "Field \"value\" is nested deeper than 16 at the second action" },
+		  "attributes[1]::value: is nested deeper than 16 levels" },
 		{ "{action: delete}",
-		  "(at least one of \"key\" and \"pattern\" have to be used) at the "
-		  "second action" },
-		{ "{key: a, action: UPSERT}", "Either field \"value\", \"from_attribute\" or "
-					      "\"from_context\" setting must be specified for "
-					      "the second action" },
+		  "the second action, \"delete\", requires \"key\" or \"pattern\"" },
+		{ "{key: a, action: UPSERT}",
+		  "the second action, \"upsert\", requires \"value\", \"from_attribute\" or "
+		  "\"from_context\"" },
 		{ "{key: a, action: upsert, value: 1, from_attribute: b}",
-		  "due to multiple value sources being set at the second action" },
+		  "the second action has more than one of \"value\", \"from_attribute\" and "
+		  "\"from_context\"" },
 		{ "{key: a, action: upsert, value: 1, pattern: b}",
-		  "Action \"upsert\" does not use the \"pattern\" field" },
+		  "attributes[1]::pattern: the action \"upsert\" does not use it" },
 		{ "{key: a, action: upsert, value: 1, converted_type: int}",
-		  "does not use the \"converted_type\" field" },
+		  "attributes[1]::converted_type: the action \"upsert\" does not use it" },
 		{ "{key: a, action: delete, value: 1}",
-		  "does not use \"value\" or \"from_attribute\" field" },
+		  "does not use \"value\", \"from_attribute\" or \"from_context\"" },
 		{ "{key: a, action: hash, pattern: '('}",
-		  "Field \"pattern\" has an invalid pattern at the" },
+		  "attributes[1]::pattern: invalid regular expression: " },
 		{ "{action: delete, pattern: '^([a-z]+\\.?)+$'}",
-		  "Field \"pattern\" at the second action: the pattern is too expensive" },
+		  "attributes[1]::pattern: the pattern is too expensive" },
 		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too expensive" },
 		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}",
 		  "the pattern is too expensive" },
 		{ "{key: a, action: extract}",
-		  "due to missing required field \"pattern\" for action "
-		  "\"extract\" at the second action" },
-		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },
+		  "the second action, \"extract\", requires \"pattern\"" },
+		{ "{key: a, action: extract, pattern: x}", "must have a named group" },
 		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}",
-		  "at least one unnamed matcher group" },
+		  "each group must have a name" },
 		{ "{key: a, action: convert}",
-		  "due to missing required field \"converted_type\" for action \"convert\" at the "
-		  "second action; use int, double or string" },
+		  "the second action, \"convert\", requires \"converted_type\"; use int, double or "
+		  "string" },
 		{ "{key: a, action: convert, converted_type: bool}",
-		  "due to an invalid value in field \"converted_type\" for action \"convert\" at "
-		  "the second action; use int, double or string" },
+		  "attributes[1]::converted_type: must be int, double or string" },
 		{ "{key: a, action: convert, converted_type: int, value: 1}",
-		  "does not use value sources or \"pattern\" field" },
+		  "does not use \"value\", \"from_attribute\", \"from_context\" or \"pattern\"" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char yaml[300];
@@ -431,7 +427,7 @@ int main(void)
 		TEST(the_next_request_gets_its_own_context),
 		TEST(other_sites_are_left_alone),
 		TEST(values_have_a_limit),
-		TEST(errors_are_the_collectors),
+		TEST(each_broken_rule_of_an_action_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

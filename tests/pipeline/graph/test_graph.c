@@ -305,10 +305,17 @@ static void ended(void *argument)
 	loop_stop(((struct fixture *)argument)->loop);
 }
 
+static bool start_graph(struct fixture *f, struct graph *graph)
+{
+	struct problems problems = { 0 };
+	graph_start(graph, f->io, &problems);
+	return problems_end(&problems, &f->err);
+}
+
 /* Starts the graph, and stops it immediately with this grace period. */
 static bool run(struct fixture *f, uint64_t grace_ns)
 {
-	bool ok = graph_start(f->graph, f->io, &f->err);
+	bool ok = start_graph(f, f->graph);
 	ok = ok && budget_ready(&f->budget, &f->err);
 	budget_show(&f->budget, f->metrics);
 	if (ok)
@@ -359,11 +366,12 @@ static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 		{ PARTS "service: {pipelines: {profile: {receivers: [fake], exporters: [fake]}}}",
 		  "c.yaml:5:23: service::pipelines: unknown pipeline signal: \"profile\"; use "
 		  "profiles or profiles/NAME" },
-		{ "exporters: {logging: }",
-		  "c.yaml:1:13: exporters: the logging exporter has been deprecated, use the debug "
-		  "exporter instead" },
-		{ "exporters: {fake/a b: }",
-		  "c.yaml:1:13: exporters: invalid character(s) in name \"a b\"" },
+		{ "receivers: {fake: }\nexporters: {fake/a b: , fake: }\nservice: {pipelines: "
+		  "{profiles: {receivers: [fake], exporters: [fake]}}}",
+		  "c.yaml:2:13: exporters: invalid character(s) in name \"a b\"" },
+		{ PARTS "service: {pipelines: {profiles: {receivers: [batch], exporters: [fake]}}}",
+		  "c.yaml:5:46: service::pipelines::profiles: references receiver \"batch\" which "
+		  "is not configured; \"batch\" is a processor" },
 	};
 	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -461,10 +469,10 @@ static void start_two(struct fixture *f, const char *yaml)
 	assert_true(build(f, yaml));
 	f->second = build_graph(f);
 	assert_non_null(f->second);
-	assert_true(graph_start(f->graph, f->io, &f->err));
+	assert_true(start_graph(f, f->graph));
 	assert_true(budget_ready(&f->budget, &f->err));
 	graph_ready(f->graph);
-	assert_true(graph_start(f->second, f->io, &f->err));
+	assert_true(start_graph(f, f->second));
 	graph_ready(f->second);
 }
 
