@@ -61,8 +61,11 @@ static void remove_entry(struct node *map, size_t index, const char *section,
 	const struct node *entry = map->children[index];
 	char key[PATH_TEXT], at[PATH_TEXT];
 	snprintf(key, sizeof key, "%s::%s", section, node_shown_key(entry));
-	snprintf(at, sizeof at, "%.150s:%d:%d", entry->source ? entry->source : "", entry->line,
-		 entry->column);
+	const char *source = entry->source ? entry->source : "";
+	if (entry->line)
+		snprintf(at, sizeof at, "%.150s:%d:%d", source, entry->line, entry->column);
+	else
+		snprintf(at, sizeof at, "%.150s", source);
 	warn(log, key, at);
 	node_remove(map, index);
 }
@@ -97,34 +100,105 @@ static bool lists(const struct node *list, const char *id)
 	return found;
 }
 
-static bool is_used(const struct node *pipelines, const char *id)
+/* Does the pipeline name the component where its kind stands? */
+static bool uses(const struct node *pipeline, enum component_kind kind, const char *id)
+{
+	static const char *const lists_of[][2] = {
+		[COMPONENT_RECEIVER] = { "receivers", "receivers" },
+		[COMPONENT_PROCESSOR] = { "processors", "processors" },
+		[COMPONENT_EXPORTER] = { "exporters", "exporters" },
+		[COMPONENT_CONNECTOR] = { "exporters", "receivers" },
+	};
+	return lists(node_get(pipeline, lists_of[kind][0]), id) ||
+	       lists(node_get(pipeline, lists_of[kind][1]), id);
+}
+
+static bool is_used(const struct node *pipelines, enum component_kind kind, const char *id)
 {
 	bool used = false;
 	for (size_t i = 0; pipelines && i < pipelines->count && !used; i++)
-		for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER;
-		     kind++)
-			used = used || lists(node_get(pipelines->children[i],
-						      component_section_names[kind]),
-					     id);
+		used = uses(pipelines->children[i], kind, id);
 	return used;
 }
 
-static bool is_lacking(const char *id)
+static bool is_lacking(enum component_kind kind, const char *id)
 {
 	char *type = type_of(id);
-	bool lacking = *type && !factory_find(components, COMPONENT_EXTENSION, type);
+	bool lacking = *type && !factory_find(components, kind, type);
 	memory_free(type);
 	return lacking;
 }
 
-static void remove_components(struct node *root, const struct node *pipelines,
-			      enum component_kind kind, const struct log *log)
+/* Is this the name of a component of the kind, or of a connector where one may stand? */
+static bool is_declared(const struct node *root, enum component_kind kind, const char *name)
+{
+	const char *const sections[] = { component_section_names[kind], "connectors" };
+	for (size_t k = 0; k < (kind == COMPONENT_PROCESSOR ? 1 : 2); k++) {
+		const struct node *section = node_get(root, sections[k]);
+		for (size_t i = 0; section && i < section->count; i++)
+			if (section->children[i]->key && names(name, section->children[i]->key))
+				return true;
+	}
+	return false;
+}
+
+/* Is it known which components of the kind a list names? Receivers and exporters must have one. */
+static bool is_list_sound(const struct node *root, const struct node *pipeline,
+			  enum component_kind kind)
+{
+	const struct node *list = node_get(pipeline, component_section_names[kind]);
+	if (!list)
+		return kind == COMPONENT_PROCESSOR;
+	bool sound = !list->broken && list->kind != NODE_MAP;
+	for (size_t i = 0; i < list->count && sound; i++) {
+		const struct node *item = list->children[i];
+		sound = !item->broken && item->text && is_declared(root, kind, item->text);
+	}
+	return sound;
+}
+
+static bool is_pipeline_sound(const struct node *root, const struct node *pipeline)
+{
+	bool sound = pipeline->kind == NODE_MAP && !pipeline->broken;
+	size_t known = 0;
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER; kind++) {
+		known += node_get(pipeline, component_section_names[kind]) != NULL;
+		sound = sound && is_list_sound(root, pipeline, kind);
+	}
+	return sound && known == pipeline->count;
+}
+
+/* Is it known which components are used? Not if an error, which is reported later, may hide one. */
+static bool is_use_known(const struct node *root, const struct node *pipelines,
+			 const struct problems *problems)
+{
+	bool known = pipelines && pipelines->count && pipelines->kind == NODE_MAP &&
+		     !pipelines->broken && !problems->incomplete;
+	for (size_t i = 0; known && i < pipelines->count; i++)
+		known = is_pipeline_sound(root, pipelines->children[i]);
+	return known;
+}
+
+static void remove_unused(struct node *root, const struct node *pipelines, enum component_kind kind,
+			  const struct log *log)
 {
 	const char *name = component_section_names[kind];
 	struct node *section = entry_of(root, name);
 	for (size_t i = section && section->kind == NODE_MAP ? section->count : 0; i-- > 0;)
-		if (!is_used(pipelines, section->children[i]->key))
+		if (!is_used(pipelines, kind, section->children[i]->key))
 			remove_entry(section, i, name, warn_component, log);
+}
+
+/* What this build does not have, and is probably of another signal, would only add errors. */
+static void remove_foreign(struct node *root, const struct node *pipelines,
+			   enum component_kind kind)
+{
+	struct node *section = entry_of(root, component_section_names[kind]);
+	for (size_t i = section && section->kind == NODE_MAP ? section->count : 0; i-- > 0;) {
+		const char *id = section->children[i]->key;
+		if (is_lacking(kind, id) && !is_used(pipelines, kind, id))
+			node_remove(section, i);
+	}
 }
 
 static void remove_extensions(struct node *root, struct node *service, const struct log *log)
@@ -132,10 +206,11 @@ static void remove_extensions(struct node *root, struct node *service, const str
 	struct node *section = entry_of(root, "extensions");
 	struct node *list = entry_of(service, "extensions");
 	for (size_t i = list && list->kind == NODE_LIST ? list->count : 0; i-- > 0;)
-		if (list->children[i]->text && is_lacking(list->children[i]->text))
+		if (list->children[i]->text &&
+		    is_lacking(COMPONENT_EXTENSION, list->children[i]->text))
 			node_remove(list, i);
 	for (size_t i = section && section->kind == NODE_MAP ? section->count : 0; i-- > 0;)
-		if (is_lacking(section->children[i]->key))
+		if (is_lacking(COMPONENT_EXTENSION, section->children[i]->key))
 			remove_entry(section, i, "extensions", warn_extension, log);
 }
 
@@ -144,8 +219,11 @@ void profiles_only_apply(struct node *root, const struct problems *problems, con
 	struct node *service = entry_of(root, "service");
 	struct node *pipelines = entry_of(service, "pipelines");
 	remove_pipelines(pipelines, log);
-	for (enum component_kind kind = COMPONENT_RECEIVER;
-	     kind <= COMPONENT_CONNECTOR && !problems->incomplete; kind++)
-		remove_components(root, pipelines, kind, log);
+	bool known = is_use_known(root, pipelines, problems);
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_CONNECTOR; kind++)
+		if (known)
+			remove_unused(root, pipelines, kind, log);
+		else
+			remove_foreign(root, pipelines, kind);
 	remove_extensions(root, service, log);
 }

@@ -9,8 +9,10 @@
 /*
  * --profiles-only: removes from a configuration, before it is checked, what a Collector with other
  * signals may have: their pipelines, the components that no pipeline for profiles uses, and
- * extensions of types that this build does not have. Logs one warning for each. problems: those of
- * the reading of the sources. If one could not be read, it is not known which components are used.
+ * extensions of types that this build does not have. Logs one warning for each. If an error leaves
+ * open which components are used, none is called unused: only those go, without a warning, that
+ * this build does not have and that no pipeline names. problems: those of the reading of the
+ * sources.
  */
 void profiles_only_apply(struct node *root, const struct problems *problems, const struct log *log);
 

@@ -20,6 +20,7 @@ processors:
 exporters:
   debug:
   prometheusremotewrite: {endpoint: "http://p:9090"}
+  otlp: {endpoint: "traces:4317"}
 connectors:
   spanmetrics:
 extensions:
@@ -28,17 +29,17 @@ extensions:
 service:
   extensions: [zpages, health_check]
   pipelines:
-    traces: {receivers: [otlp], processors: [k8sattributes, batch], exporters: [spanmetrics, debug]}
+    traces: {receivers: [otlp], processors: [k8sattributes, batch], exporters: [spanmetrics, debug, otlp]}
     metrics/a: {receivers: [spanmetrics, hostmetrics], exporters: [prometheusremotewrite]}
     profiles: {receivers: [otlp, " pprof "], processors: [batch], exporters: [debug]}
 """
 VALID = re.sub(r"\{port:\w+\}", "0", SHARED)
 SKIPPED = {
-    "Skipping a pipeline that is not for profiles": {("service::pipelines::traces", "20:5"), ("service::pipelines::metrics/a", "21:5")},
+    "Skipping a pipeline that is not for profiles": {("service::pipelines::traces", "21:5"), ("service::pipelines::metrics/a", "22:5")},
     "Skipping a component that no pipeline for profiles uses": {
         ("receivers::hostmetrics", "4:3"), ("receivers::jaeger", "5:3"), ("processors::k8sattributes", "8:3"),
-        ("exporters::prometheusremotewrite", "11:3"), ("connectors::spanmetrics", "13:3")},
-    "Skipping an extension that this build does not have": {("extensions::zpages", "15:3")},
+        ("exporters::prometheusremotewrite", "11:3"), ("exporters::otlp", "12:3"), ("connectors::spanmetrics", "14:3")},
+    "Skipping an extension that this build does not have": {("extensions::zpages", "16:3")},
 }
 
 
@@ -63,7 +64,8 @@ def test_without_the_option_each_foreign_part_is_an_error(build, tmp_path):
     done = subprocess.run([build / "portcullis", "validate", "c.yaml"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     places = [re.match(r"Error: c.yaml:(\d+:\d+)", line)[1] for line in done.stderr.splitlines()]
-    assert set(places) == {at for keys in SKIPPED.values() for _, at in keys}
+    valid = {"exporters::otlp"}
+    assert set(places) == {at for keys in SKIPPED.values() for key, at in keys if key not in valid}
     done = subprocess.run([build / "portcullis", "validate", "--profiles-only", "c.yaml"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0
 
@@ -81,6 +83,24 @@ def test_components_are_not_called_unused_while_a_source_is_missing(build, tmp_p
                           cwd=tmp_path, capture_output=True, text=True)
     errors = [line.split(": ")[1] for line in done.stderr.splitlines()]
     assert done.returncode == 1 and errors == ["unable to read the file file:absent.yaml", "c.yaml:2:21"], done.stderr
+
+
+@pytest.mark.parametrize("old, new, error", [
+    ("exporters: [debug]}", "exporter: [debug]}", "'service::pipelines::profiles' has invalid keys: exporter (did you mean `exporters`?)"),
+    ("receivers: [otlp, \" pprof \"]", "receivers: [otlp, ppprof]",
+     'service::pipelines::profiles: references receiver "ppprof" which is not configured (did you mean `pprof`?)'),
+    ("receivers: [otlp, \" pprof \"]", "receivers: [otlp, '${env:NO-NAME}']",
+     'service::pipelines::profiles::receivers[1]: environment variable "NO-NAME" has invalid name: must match regex ^[a-zA-Z_][a-zA-Z0-9_]*$'),
+    ("    profiles: {", "    logs: {", "service::pipelines: service must have at least one pipeline"),
+])
+def test_an_error_that_hides_what_is_used_makes_nothing_unused(build, tmp_path, old, new, error):
+    """Neither warnings about components that may be used, nor errors about those of other signals."""
+    assert old in VALID
+    (tmp_path / "gateway.yaml").write_text(VALID.replace(old, new))
+    done = subprocess.run([build / "portcullis", "validate", "--profiles-only", "gateway.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    errors = [re.sub(r"^Error: gateway.yaml:\d+:\d+: ", "", line) for line in done.stderr.splitlines() if line.startswith("Error")]
+    assert (done.returncode, errors) == (1, [error])
+    assert not [message for message in skipped(done.stderr) if message.startswith("Skipping a component")]
 
 
 def test_other_feature_gates_are_logged(build, tmp_path):
