@@ -371,6 +371,12 @@ static const char *only_key(const struct config_table *table, const struct node 
 	return found ? found->key : NULL;
 }
 
+/* "key:value" is a string. */
+static bool lacks_blank(const struct node *node)
+{
+	return node->kind == NODE_SCALAR && !node->quoted && strchr(node->text, ':');
+}
+
 /* It is no map: a boolean that stands for the key `enabled`, or the value of a key alone. */
 static bool refuse_section(const struct value_spot *whole, const struct config_table *table)
 {
@@ -378,6 +384,9 @@ static bool refuse_section(const struct value_spot *whole, const struct config_t
 	if (table->optional && scalar_of(whole->node).kind == SCALAR_BOOL)
 		return value_error(whole, "expected a map, got a boolean; write {enabled: %.60s}",
 				   node_shown(whole->node));
+	if (lacks_blank(whole->node))
+		return value_error(whole, "expected a map, got a string; write a blank after the "
+					  "colon");
 	if (!key || whole->node->reference)
 		return value_wrong_type(whole, VALUE_MAP);
 	return value_error(whole, "expected a map, got %s; put it under `%s`",

@@ -36,9 +36,15 @@ bool blame_knows(const struct config_table *table, const char *key)
 	return row->key || (table->optional && !strcmp(key, "enabled"));
 }
 
-enum { SECTIONS_DEPTH = 3 };
+enum { SECTIONS_DEPTH = 3, SECTIONS_MAX = 3 };
 
-/* How many sections at this depth below the table have the key. place: the path to the last one. */
+static void add_place(const char *path, char place[SUGGEST_PLACE])
+{
+	size_t used = strlen(place);
+	snprintf(place + used, SUGGEST_PLACE - used, "%s%s", used ? "` or `" : "", path);
+}
+
+/* How many sections at this depth below the table have the key. Appends their paths. */
 static size_t find_below(const struct config_table *table, const char *key, int depth,
 			 const char *path, char place[SUGGEST_PLACE])
 {
@@ -52,19 +58,19 @@ static size_t find_below(const struct config_table *table, const char *key, int 
 			found += find_below(row->table, key, depth - 1, below, place);
 		} else if (find_row(row->table, key)) {
 			found++;
-			memcpy(place, below, sizeof below);
+			add_place(below, place);
 		}
 	}
 	return found;
 }
 
-/* The only section that has exactly this key. */
+/* The few sections that have exactly this key. */
 static void suggest_section(const struct config_table *table, struct suggest *suggest)
 {
 	size_t found = 0;
 	for (int depth = 1; depth <= SECTIONS_DEPTH && !found && suggest->name; depth++)
 		found = find_below(table, suggest->name, depth, "", suggest->place);
-	if (found != 1)
+	if (found > SECTIONS_MAX)
 		suggest->place[0] = '\0';
 }
 

@@ -44,11 +44,14 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 	return last[b_len];
 }
 
-/* One name is the beginning or the end of the other: "queue" for "sending_queue". */
+/* One name is the beginning of the other, or its last words: "queue" for "sending_queue". */
 static bool is_part(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	return a_len >= 4 && a_len < b_len &&
-	       (!strncasecmp(a, b, a_len) || !strncasecmp(a, b + b_len - a_len, a_len));
+	if (a_len < 4 || a_len >= b_len)
+		return false;
+	const char *end = b + b_len - a_len;
+	return !strncasecmp(a, b, a_len) ||
+	       (!strncasecmp(a, end, a_len) && !isalnum((unsigned char)end[-1]));
 }
 
 void suggest_try(struct suggest *s, const char *known)
@@ -56,7 +59,7 @@ void suggest_try(struct suggest *s, const char *known)
 	size_t known_len = strlen(known), len = s->name ? strlen(s->name) : 0;
 	if (!len || len > NAME_MAX_BYTES || !known_len || known_len > NAME_MAX_BYTES)
 		return;
-	size_t limit = len < 4 ? 1 : len < 10 ? 2 : 3;
+	size_t limit = len < 5 ? 1 : len < 10 ? 2 : 3;
 	size_t far = distance(s->name, len, known, known_len);
 	if (far > limit &&
 	    (is_part(s->name, len, known, known_len) || is_part(known, known_len, s->name, len)))
@@ -86,7 +89,8 @@ bool suggest_is(const struct suggest *s, const char *known)
 {
 	const char *path = path_of(s);
 	size_t len = strlen(known);
-	return path && !strncmp(path, known, len) && (!path[len] || path[len] == ':');
+	return path && !strncmp(path, known, len) &&
+	       (!path[len] || path[len] == ':' || path[len] == '`');
 }
 
 const char *suggest_text(const struct suggest *s, char out[SUGGEST_TEXT])

@@ -23,8 +23,8 @@ struct suggest {
 	const char *name; /* the unknown one; NULL: it must not be shown, so nothing is suggested */
 	const char *best; /* NULL: nothing is close */
 	size_t distance;  /* of best */
-	/* Where a name is known that is exactly the same, as a path from here; "": nowhere. Takes
-	 * precedence over best. */
+	/* Where a name is known that is exactly the same, as a path from here, or as several with
+	 * "` or `" between them; "": nowhere. Takes precedence over best. */
 	char place[SUGGEST_PLACE];
 	const struct config_hint *hint; /* takes precedence over both; NULL: there is none */
 };

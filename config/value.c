@@ -78,14 +78,6 @@ static const char *string_of(const struct node *node)
 
 enum { NUMBER_TEXT = 32 };
 
-/* A number as messages may show it. */
-static const char *shown_number(const struct value_spot *spot, double number,
-				char room[NUMBER_TEXT])
-{
-	snprintf(room, NUMBER_TEXT, "%.20g", number);
-	return spot->node->reference ? spot->node->reference : room;
-}
-
 /* A number as the operator would write it. */
 static const char *written(const struct value_spot *spot, int64_t number, char room[NUMBER_TEXT])
 {
@@ -135,11 +127,9 @@ static bool bind_bool(const struct value_spot *spot, void *member)
 static bool bind_int(const struct value_spot *spot, void *member)
 {
 	struct scalar s = scalar_of(spot->node);
-	char room[NUMBER_TEXT];
 	bool whole = s.kind == SCALAR_FLOAT && s.number == trunc(s.number);
 	if (whole && fabs(s.number) >= 9223372036854775808.0)
-		return value_error(spot, "is out of range, got %.100s",
-				   shown_number(spot, s.number, room));
+		return value_error(spot, "is out of range, got %.100s", node_shown(spot->node));
 	if (whole)
 		s.integer = (int64_t)s.number;
 	else if (s.kind != SCALAR_INT && !is_unset(spot))

@@ -151,7 +151,8 @@ static void check_endpoints(const struct otlp_http_config *c, struct faults *fau
 	bool others =
 		given(c->traces_endpoint) || given(c->metrics_endpoint) || given(c->logs_endpoint);
 	if (!given(c->endpoint) && !given(c->profiles_endpoint))
-		faults_relate(faults, "endpoint profiles_endpoint", "%s",
+		faults_relate(faults, "endpoint profiles_endpoint", "%s%s",
+			      c->endpoint ? "endpoint: " : "",
 			      others ? "either endpoint or profiles_endpoint must be specified"
 				     : "at least one endpoint must be specified");
 	const char *key = given(c->profiles_endpoint) ? "profiles_endpoint" : "endpoint";
