@@ -74,7 +74,7 @@ def test_client_certificates(kafka):
                     back(broker, sink, topics("mutual"), theirs) as r:
                 client.send(make.request(1))
                 for gateway in g, r:
-                    gateway.until(lambda g=gateway: "it may require another client certificate" in g.log())
+                    gateway.until(lambda g=gateway: '"cause": "client certificate missing or rejected"' in g.log())
                 g.until(lambda: g.total("otelcol_exporter_retries", exporter="kafka"))
                 assert not g.total("otelcol_ledger_out_samples") and not g.total("otelcol_ledger_dropped_samples")
 
