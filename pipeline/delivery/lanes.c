@@ -121,6 +121,7 @@ static void enter(struct delivery *d, struct item *item, uint32_t member)
 	lane->units += backlog_units_of(&d->backlog, item->packet);
 	lane->bytes += item->weight;
 	if (lane->member != member) {
+		lane->taken_over = true;
 		lane->member = member;
 		lane->avoided = false;
 	}
@@ -236,6 +237,16 @@ uint32_t *lanes_avoided(struct delivery *d)
 	return list;
 }
 
+/* What the circuit of a lane knows is about the member that had it before. */
+static void renew_circuits(struct delivery *d, const struct parts *parts)
+{
+	for (uint32_t i = 0; i < parts->count; i++) {
+		struct lane *lane = lane_of(d, parts->at[i].group);
+		if (lane->taken_over && atomic_exchange(&lane->taken_over, false))
+			circuit_reset(&lane->circuit);
+	}
+}
+
 bool lanes_divide(struct sending *s, uint64_t *rest)
 {
 	struct delivery *d = s->delivery;
@@ -254,6 +265,7 @@ bool lanes_divide(struct sending *s, uint64_t *rest)
 		*rest = item->left;
 	}
 	pthread_mutex_unlock(&d->lock);
+	renew_circuits(d, parts);
 	return true;
 }
 
@@ -284,6 +296,15 @@ static bool has_strays(struct delivery *d, const struct lane *lane)
 	return false;
 }
 
+/* Is the circuit about a member that has left? */
+static bool is_left(struct delivery *d, const struct lane *lane)
+{
+	pthread_mutex_lock(&d->lock);
+	uint32_t member = lane->member;
+	pthread_mutex_unlock(&d->lock);
+	return member && !members_of(d)->serves(d->options.exporter, member);
+}
+
 static void hasten(struct sending *consumers, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -299,10 +320,10 @@ static void members_changed(void *context)
 	hasten(d->consumers, d->consumer_count);
 	for (uint32_t i = 0; i < d->lane_count; i++) {
 		struct lane *lane = &d->lanes[i];
-		if (!has_strays(d, lane))
-			continue;
-		circuit_reset(&lane->circuit);
-		hasten(lane->consumers, d->lane_consumers);
+		if (is_left(d, lane))
+			circuit_reset(&lane->circuit);
+		if (has_strays(d, lane))
+			hasten(lane->consumers, d->lane_consumers);
 	}
 }
 

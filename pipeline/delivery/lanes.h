@@ -36,6 +36,7 @@ struct lane {
 	struct circuit circuit;
 	struct sending *consumers;
 	_Atomic uint32_t failing; /* the member whose last attempt failed; 0: none */
+	_Atomic bool taken_over;  /* another member has it now: the circuit is not yet its own */
 	/* Under the delivery's lock. */
 	struct sending *idle;
 	struct item *head, **tail; /* those that wait */

@@ -32,7 +32,7 @@ static struct circuit *circuit_of(const struct sending *s)
 /* [loop thread] */
 static void fails(struct sending *s)
 {
-	if (s->lane)
+	if (s->lane && !lanes_is_stray(s))
 		s->lane->failing = s->item->member;
 	outage_failed(&s->delivery->outage, &s->result);
 }
@@ -40,8 +40,9 @@ static void fails(struct sending *s)
 /* A destination that consists of members works if none of them fails. */
 static void succeeds(struct sending *s)
 {
+	uint32_t member = s->item->member;
 	if (s->lane)
-		s->lane->failing = 0;
+		atomic_compare_exchange_strong(&s->lane->failing, &member, 0);
 	if (!lanes_fail(s->delivery))
 		outage_succeeded(&s->delivery->outage);
 }
@@ -262,13 +263,10 @@ static void attempt(struct sending *s)
 
 static void hold(void *argument);
 
-/* Its member has left, or there was none, and so what waits in line has no destination either. */
+/* Its member has left, or there was none. */
 static void divide(struct sending *s)
 {
-	circuit_reset(circuit_of(s));
 	circuit_leave(circuit_of(s), &s->place, false);
-	if (s->lane)
-		s->lane->failing = 0;
 	s->divides = true;
 	attempt(s);
 }

@@ -6,13 +6,14 @@
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
 /* A destination of three members: what one of them does concerns only what is for it. A packet of
- * nine samples has three for each member; a smaller one is for the first member alone. */
-enum { MEMBERS = 3 };
+ * nine samples has three for each member; a smaller one is for the first member alone. A number
+ * above MEMBERS stands for a member that may take the place, and the lane, of one that has left. */
+enum { MEMBERS = 3, NUMBERS = 2 * MEMBERS + 1 };
 
 static struct {
-	_Atomic bool absent[MEMBERS + 1], fails[MEMBERS + 1], refuses[MEMBERS + 1];
-	_Atomic int samples[MEMBERS + 1]; /* that it has accepted */
-	_Atomic int attempts[MEMBERS + 1];
+	_Atomic bool absent[NUMBERS], fails[NUMBERS], refuses[NUMBERS];
+	_Atomic int samples[NUMBERS]; /* that it has accepted */
+	_Atomic int attempts[NUMBERS];
 	_Atomic bool avoided; /* a plan had to avoid the second one */
 	/* The second one gets two parts, and leaves when it has refused the second of these as too
 	 * large. */
@@ -39,7 +40,7 @@ static inline bool serves(void *self, uint32_t member)
 static inline uint32_t count(void *self)
 {
 	uint32_t present = 0;
-	for (uint32_t i = 1; i <= MEMBERS; i++)
+	for (uint32_t i = 1; i < NUMBERS; i++)
 		present += serves(self, i);
 	return present;
 }
@@ -55,12 +56,13 @@ static const struct member_ops member_ops = {
 	.lanes = lanes, .count = count, .serves = serves, .watch = watch
 };
 
-/* The next member after one that has left. */
+/* The member in this place, or else in the next one. */
 static inline uint32_t present(uint32_t member)
 {
 	for (uint32_t i = 0; i < MEMBERS; i++, member = member % MEMBERS + 1)
-		if (!members.absent[member])
-			return member;
+		for (uint32_t number = member; number < NUMBERS; number += MEMBERS)
+			if (!members.absent[number])
+				return number;
 	return 0;
 }
 
@@ -141,6 +143,8 @@ static inline void send_to_member(void *self, const struct part *part, uint64_t 
 static inline void reset(struct fixture *f)
 {
 	memset(&members, 0, sizeof members);
+	for (int i = MEMBERS + 1; i < NUMBERS; i++)
+		members.absent[i] = true;
 	f->ops = (struct exporter_ops){ .plan = plan, .members = &member_ops };
 	f->ops.send = send_to_member;
 	f->config.sending_queue.queue_size = 1000;

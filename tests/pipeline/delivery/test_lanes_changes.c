@@ -129,6 +129,70 @@ static void what_has_just_found_no_member_does_not_wait(void **state)
 	end(f);
 }
 
+/* Another member has the place, and the lane, of the second one now. */
+enum { SECOND = 2, SUCCESSOR = SECOND + MEMBERS };
+
+static void succeed_second(void)
+{
+	members.absent[SUCCESSOR] = false;
+	members.absent[SECOND] = true;
+	members.changed(members.context);
+}
+
+static bool successor_is_down(struct fixture *f)
+{
+	return others() == 24 && delivery_circuit(f->delivery) == CIRCUIT_OPEN;
+}
+
+static bool stray_was_divided(struct fixture *f)
+{
+	(void)f;
+	return others() == 26;
+}
+
+static void a_stray_says_nothing_about_the_member_that_has_its_lane(void **state)
+{
+	struct fixture *f = *state;
+	begin_patiently(f, 6);
+	members.holds = true;
+	fill(f, 1);
+	run_while_not(f, is_held);
+	members.fails[SUCCESSOR] = true;
+	succeed_second();
+	fill(f, 3);
+	run_while_not(f, successor_is_down);
+	answer(SEND_RETRY);
+	run_while_not(f, stray_was_divided);
+	assert_int_equal(delivery_circuit(f->delivery), CIRCUIT_OPEN);
+	assert_int_equal(members.attempts[SUCCESSOR], 3);
+	members.absent[SUCCESSOR] = true;
+	members.changed(members.context);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(read_metric(f, OUT), 36);
+	end(f);
+}
+
+static bool second_has_lost_all(struct fixture *f)
+{
+	return others() == 60 && !read_metric(f, QUEUED);
+}
+
+static void a_member_does_not_inherit_a_circuit(void **state)
+{
+	struct fixture *f = *state;
+	f->config.retry_on_failure.max_elapsed_time = (struct duration){ 1 };
+	members.fails[SECOND] = true;
+	begin_patiently(f, 6);
+	fill(f, 10);
+	run_while_not(f, second_has_lost_all);
+	assert_int_equal(delivery_circuit(f->delivery), CIRCUIT_OPEN);
+	succeed_second();
+	fill(f, 1);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(members.samples[SUCCESSOR], 3);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +202,8 @@ int main(void)
 		MEMBERS_TEST(what_is_in_flight_to_a_member_that_leaves_may_be_accepted),
 		MEMBERS_TEST(what_waits_for_the_first_member_moves_when_it_joins),
 		MEMBERS_TEST(what_has_just_found_no_member_does_not_wait),
+		MEMBERS_TEST(a_stray_says_nothing_about_the_member_that_has_its_lane),
+		MEMBERS_TEST(a_member_does_not_inherit_a_circuit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
