@@ -7,6 +7,8 @@
 
 /* In flight without a queue: as many as there are senders. */
 #define UNQUEUED_MAX 10000
+/* librdkafka counts milliseconds in 32 bits. */
+#define TIMEOUT_MAX_NS INT64_C(86400000000000)
 
 static const char *const encodings[] = { "otlp_proto", "otlp_json", "pprof", NULL };
 static const char *const compressions[] = { "none", "gzip", "snappy", "lz4", "zstd", NULL };
@@ -86,6 +88,8 @@ static void check(const void *config, struct faults *faults)
 	    (c->delivery.timeout.ns && c->delivery.timeout.ns <= c->producer.linger.ns))
 		faults_relate(faults, "producer::linger",
 			      "timeout: must be 0s or longer than producer::linger");
+	if (c->delivery.timeout.ns > TIMEOUT_MAX_NS)
+		faults_add(faults, "timeout: must be at most 24h");
 	kafka_client_check(&c->client, faults);
 }
 

@@ -59,6 +59,14 @@ static void check_extraction(const void *config, struct faults *faults)
 		faults_add(faults, "headers must be specified with extract_headers");
 }
 
+static void check_partitions(const void *config, struct faults *faults)
+{
+	const struct kafka_partitions_config *c = config;
+	if (c->independent)
+		faults_add(faults, "independent: must be false; a message that is refused for now "
+				   "pauses all partitions");
+}
+
 static bool is_strategy(const char *name)
 {
 	size_t i = 0;
@@ -110,9 +118,6 @@ static void check(const void *config, struct faults *faults)
 	if (!c->autocommit.enable)
 		faults_add(faults, "autocommit::enable: must be true; offsets are committed at "
 				   "autocommit::interval, up to what was acknowledged");
-	if (c->partition_processing && c->partition_processing->kind != NODE_NULL)
-		faults_add(faults, "partition_processing: not supported; max_in_flight says how "
-				   "many messages are processed at a time");
 	check_times(c, faults);
 	check_strategies(&c->group_rebalance_strategies, faults);
 	kafka_client_check(&c->client, faults);
@@ -181,6 +186,17 @@ static const struct config_row extraction_rows[] = {
 static const struct config_table extraction_table = { sizeof(struct kafka_extraction_config),
 						      extraction_rows, check_extraction };
 
+static const struct config_row partitions_rows[] = {
+	ROW(kafka_partitions_config, independent, .def = "false",
+	    .help = "Must be `false`: messages of all partitions are processed side by side "
+		    "(`max_in_flight`), and one that is refused for now pauses them all."),
+	ROW(kafka_partitions_config, max_buffered_batches, .def = "1", .inert = true,
+	    .help = "Only with `independent: true`."),
+	{ 0 }
+};
+static const struct config_table partitions_table = { sizeof(struct kafka_partitions_config),
+						      partitions_rows, check_partitions };
+
 static const struct config_row rows[] = {
 	KAFKA_CLIENT_ROWS(struct kafka_receiver_config, client),
 	CONFIG_SECTION(struct kafka_receiver_config, profiles, topics_table, .key = "profiles",
@@ -226,7 +242,8 @@ static const struct config_row rows[] = {
 			       "the section, or with `enabled: false`, after 500 ms, then after "
 			       "delays that grow to 30 s. `max_elapsed_time` matters only with "
 			       "`message_marking::on_error`; without the section it is 5 min."),
-	ROW(kafka_receiver_config, partition_processing, .help = "Not supported: an error."),
+	CONFIG_SECTION(struct kafka_receiver_config, partition_processing, partitions_table,
+		       .key = "partition_processing", .help = "How partitions depend on another."),
 	ROW(kafka_receiver_config, max_in_flight, .def = "64", .limited = true, .min = 1,
 	    .max = 10000,
 	    .help = "Maximum number of messages that are processed at a time. Not a key of the "

@@ -23,6 +23,11 @@ struct kafka_marking_config {
 	bool after, on_error, on_permanent_error;
 };
 
+struct kafka_partitions_config {
+	bool independent;
+	int64_t max_buffered_batches; /* without effect */
+};
+
 struct kafka_extraction_config {
 	bool extract_headers;
 	struct strings headers;
@@ -39,7 +44,7 @@ struct kafka_receiver_config {
 	struct kafka_marking_config message_marking;
 	struct kafka_extraction_config header_extraction;
 	struct retry_config error_backoff;
-	const struct node *partition_processing;
+	struct kafka_partitions_config partition_processing;
 	const struct node *logs, *metrics, *traces, *telemetry; /* without effect */
 	int64_t max_in_flight, max_message_bytes;
 	struct choice ack;

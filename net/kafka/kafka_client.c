@@ -229,6 +229,11 @@ bool kafka_client_set_number(rd_kafka_conf_t *conf, const char *name, int64_t va
 	return kafka_client_set(conf, name, text, err);
 }
 
+int64_t kafka_client_ms(int64_t ns)
+{
+	return ns / 1000000 + (ns % 1000000 > 0);
+}
+
 bool kafka_client_uses_tls(const struct kafka_client_config *c)
 {
 	return c->tls.present.enabled && !c->tls.insecure;
@@ -362,14 +367,27 @@ static bool is_set(const struct node *node)
 	return node && node->kind != NODE_NULL;
 }
 
+/* Mechanisms whose credentials are tokens need neither user nor password. */
+static bool check_mechanism(const struct kafka_sasl_config *c, struct faults *faults)
+{
+	bool known = !strcmp(c->mechanism, "PLAIN") || !strcmp(c->mechanism, "SCRAM-SHA-256") ||
+		     !strcmp(c->mechanism, "SCRAM-SHA-512");
+	if (!known)
+		faults_add(faults, "mechanism: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; no "
+				   "extension of this build provides tokens");
+	return known;
+}
+
 static void check_sasl(const void *config, struct faults *faults)
 {
 	const struct kafka_sasl_config *c = config;
-	if (strcmp(c->mechanism, "PLAIN") && strcmp(c->mechanism, "SCRAM-SHA-256") &&
-	    strcmp(c->mechanism, "SCRAM-SHA-512"))
-		faults_add(faults, "mechanism: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512");
 	if (is_set(c->aws_msk))
 		faults_add(faults, "aws_msk: credentials of AWS are not supported");
+	if (is_set(c->token_source))
+		faults_add(faults, "oauthbearer_token_source: no extension of this build provides "
+				   "tokens");
+	if (!check_mechanism(c, faults))
+		return;
 	if (!c->username || !*c->username)
 		faults_add(faults, "username must be specified");
 	if (!c->password.text || !*c->password.text)
@@ -424,6 +442,9 @@ static const struct config_row sasl_rows[] = {
 	ROW(kafka_sasl_config, version, .def = "0", .inert = true,
 	    .help = "Client and broker negotiate the version."),
 	ROW(kafka_sasl_config, aws_msk, .help = "Not supported: setting it is an error."),
+	CONFIG_ROW(struct kafka_sasl_config, token_source, .key = "oauthbearer_token_source",
+		   .help = "Not supported: setting it is an error. No extension of this build "
+			   "provides tokens."),
 	{ 0 }
 };
 static const struct config_table sasl_table = { sizeof(struct kafka_sasl_config), sasl_rows,

@@ -17,7 +17,7 @@ struct kafka_sasl_config {
 	char *username, *mechanism;
 	struct secret password;
 	int64_t version;
-	const struct node *aws_msk;
+	const struct node *aws_msk, *token_source;
 };
 
 struct kafka_auth_config {
@@ -104,6 +104,8 @@ bool kafka_client_set_known(struct rd_kafka_conf_s *conf, const char *name, cons
 			    struct error *err);
 bool kafka_client_set_number(struct rd_kafka_conf_s *conf, const char *name, int64_t value,
 			     struct error *err);
+/* In milliseconds, rounded up: to librdkafka, 0 is no limit or no time at all. */
+int64_t kafka_client_ms(int64_t ns);
 
 /* 1 to 249 letters, digits, '.', '_' and '-', and not "." or ".." (Kafka, Topic.java). */
 bool kafka_topic_ok(struct view name);

@@ -285,7 +285,7 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 {
 	int64_t messages = 2 * o->in_flight;
 	int64_t kbytes = messages * (o->max_message_bytes / 1024 + 1);
-	int64_t timeout_ms = o->timeout_ns / 1000000, wait_ms = timeout_ms;
+	int64_t timeout_ms = kafka_client_ms(o->timeout_ns), wait_ms = timeout_ms;
 	if (wait_ms <= 0 || wait_ms > 900000)
 		wait_ms = 900000;
 	return kafka_client_set(conf, "enable.idempotence", is_idempotent(o) ? "true" : "false",

@@ -38,7 +38,7 @@ static struct kafka_result find_reason(const struct asking *a, int code)
 static struct kafka_result ask_about(const struct asking *a, rd_kafka_topic_t *topic)
 {
 	const struct rd_kafka_metadata *metadata;
-	uint64_t ms = a->question.timeout_ns / 1000000;
+	int64_t ms = kafka_client_ms((int64_t)a->question.timeout_ns);
 	rd_kafka_resp_err_t code =
 		rd_kafka_metadata(a->rk, 0, topic, &metadata, ms < INT_MAX ? (int)ms : INT_MAX);
 	if (code)

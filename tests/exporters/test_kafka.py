@@ -38,9 +38,9 @@ service:
 
 
 class Rig:
-    def __init__(self, build, broker, *lines, batch=False):
+    def __init__(self, build, broker, *lines, batch=False, timeout="2s"):
         text = CONFIG % (broker.address, "\n    ".join(lines), "processors: [batch]," if batch else "")
-        self.gateway = Gateway(build / "portcullis", text)
+        self.gateway = Gateway(build / "portcullis", text.replace("timeout: 2s", "timeout: " + timeout))
 
     def __enter__(self):
         self.gateway.__enter__()
@@ -339,6 +339,14 @@ def test_shutdown_sends_what_is_in_flight(build, broker):
         assert samples(reader.until(lambda m: m)) == otlp.samples(sent)
 
 
+def test_a_timeout_of_less_than_a_millisecond_ends_an_attempt(build, broker):
+    """To librdkafka, 0 ms are no limit."""
+    broker.command("down 1")
+    with Rig(build, broker, "producer: {linger: 0s}", timeout="500us") as rig:
+        rig.send()
+        rig.gateway.until(lambda: rig.gateway.total("otelcol_exporter_retries", exporter="kafka") > 1)
+
+
 def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
     with Rig(build, broker) as rig:
         broker.command("down 1")
@@ -349,6 +357,9 @@ def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
 @pytest.mark.parametrize("lines, reason", [
     ("auth: {kerberos: {realm: x}}", "kerberos: not supported"),
     ("auth: {sasl: {mechanism: AWS_MSK_IAM_OAUTHBEARER, username: u, password: p}}", "must be PLAIN"),
+    ("auth: {sasl: {mechanism: OAUTHBEARER}}", "no extension of this build provides tokens"),
+    ("auth: {sasl: {mechanism: PLAIN, username: u, password: p, oauthbearer_token_source: oauth2client}}",
+     "oauthbearer_token_source: no extension"),
     ("auth: {sasl: {username: u}}", "password must be specified"),
     ("record_partitioner: {round_robin: {}}", "only sticky_key is supported"),
     ("tls: {server_name_override: x}", "librdkafka verifies the name"),
@@ -357,6 +368,7 @@ def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
     ("profiles: {topic: a/b}", "topic: must be"),
     ("profiles: {encoding: jaeger}", "encoding"),
     ("timeout: 5ms", "longer than producer::linger"),
+    ("timeout: 25h", "timeout: must be at most 24h"),
     ("signal_header: true\n    record_headers: {otelcol.signal: x}", "signal_header: the header otelcol.signal"),
     ("signal_header: true\n    include_metadata_keys: [otelcol.signal]", "signal_header: the header otelcol.signal"),
     ("resolve_canonical_bootstrap_servers_only: true", "does not support it"),

@@ -444,7 +444,7 @@ def test_a_reload_keeps_what_it_reads(build, broker, sink, tmp_path):
     ("group_rebalance_strategies: [range, cooperative-sticky]", "must be [cooperative-sticky]"),
     ("header_extraction: {extract_headers: true}", "headers must be specified"),
     ("error_backoff: {randomization_factor: 2}", "must be within [0, 1]"),
-    ("partition_processing: {workers: 3}", "not supported"),
+    ("partition_processing: {independent: true}", "independent: must be false"),
     ("nonsense: 1", "invalid keys: nonsense"),
 ])
 def test_what_cannot_be_honoured_is_an_error(build, tmp_path, lines, reason):
@@ -468,6 +468,7 @@ receivers:
     metrics: {topics: [metrics]}
     logs: {topics: [logs], encoding: text}
     telemetry: {metrics: {kafka_receiver_records_delay: {enabled: true}}}
+    partition_processing: {independent: false, max_buffered_batches: 2}
 exporters: {debug: {}}
 service: {pipelines: {profiles: {receivers: [kafka], exporters: [debug]}}}
 """)
