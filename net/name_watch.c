@@ -16,11 +16,13 @@
 
 struct name_watch {
 	struct name_watch_options options;
+	char *name;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* under the lock; reporting: a result is on its way to the loop */
-	bool ending, reporting;
+	/* under the lock; looking: a look-up is under way; abandoned: it was when the watch was
+	 * stopped, and the watch is its thread's; reporting: a result is on its way to the loop */
+	bool ending, looking, abandoned, reporting;
 	/* of the last look-up; NULL: it failed */
 	char **addresses;
 	size_t count;
@@ -33,6 +35,15 @@ static void forget(struct name_watch *w)
 	memory_free(w->addresses);
 	w->addresses = NULL;
 	w->count = 0;
+}
+
+static void fini(struct name_watch *w)
+{
+	forget(w);
+	pthread_cond_destroy(&w->wake);
+	pthread_mutex_destroy(&w->lock);
+	memory_free(w->name);
+	memory_free(w);
 }
 
 static int in_order(const void *left, const void *right)
@@ -83,7 +94,7 @@ static void look_up(struct name_watch *w)
 	struct addrinfo *found = NULL;
 	limit_time(w);
 	forget(w);
-	if (!getaddrinfo(w->options.name, NULL, &hints, &found) && found) {
+	if (!getaddrinfo(w->name, NULL, &hints, &found) && found) {
 		keep(w, found);
 		freeaddrinfo(found);
 	}
@@ -104,6 +115,7 @@ static void report(void *argument)
 static void hand_over(struct name_watch *w)
 {
 	pthread_mutex_lock(&w->lock);
+	w->looking = false;
 	w->reporting = !w->ending;
 	if (w->reporting)
 		loop_post(w->options.loop, report, w);
@@ -124,7 +136,8 @@ static bool wait_for_next(struct name_watch *w)
 	pthread_mutex_lock(&w->lock);
 	while (!w->ending && !code)
 		code = pthread_cond_timedwait(&w->wake, &w->lock, &until);
-	bool goes_on = !w->ending;
+	w->looking = !w->ending;
+	bool goes_on = w->looking;
 	pthread_mutex_unlock(&w->lock);
 	return goes_on;
 }
@@ -137,15 +150,9 @@ static void *run(void *argument)
 		hand_over(w);
 	} while (wait_for_next(w));
 	res_nclose(&_res);
+	if (w->abandoned)
+		fini(w);
 	return NULL;
-}
-
-static void fini(struct name_watch *w)
-{
-	forget(w);
-	pthread_cond_destroy(&w->wake);
-	pthread_mutex_destroy(&w->lock);
-	memory_free(w);
 }
 
 struct name_watch *name_watch_new(const struct name_watch_options *options, struct error *err)
@@ -153,6 +160,8 @@ struct name_watch *name_watch_new(const struct name_watch_options *options, stru
 	struct name_watch *w = memory_new(sizeof *w);
 	pthread_condattr_t attributes;
 	w->options = *options;
+	w->name = memory_text(options->name);
+	w->looking = true;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -170,10 +179,16 @@ void name_watch_stop(struct name_watch **watch)
 	*watch = NULL;
 	if (!w)
 		return;
+	pthread_t thread = w->thread;
 	pthread_mutex_lock(&w->lock);
+	bool abandoned = w->abandoned = w->looking;
 	w->ending = true;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-	fini(w);
+	if (abandoned) {
+		pthread_detach(thread);
+	} else {
+		pthread_join(thread, NULL);
+		fini(w);
+	}
 }

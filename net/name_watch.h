@@ -14,7 +14,7 @@
  * the first result when it does.
  */
 struct name_watch_options {
-	const char *name; /* borrowed */
+	const char *name; /* borrowed during name_watch_new */
 	/* between look-ups; and how long one server may take to answer, in whole seconds, at least
 	 * one */
 	uint64_t interval_ns, timeout_ns;
@@ -29,8 +29,8 @@ struct name_watch;
 
 /* The first look-up begins at once. */
 struct name_watch *name_watch_new(const struct name_watch_options *options, struct error *err);
-/* Ends it, and waits for a look-up that is under way. `resolved` is not called any more when it
- * returns. Accepts NULL; clears. [not the loop thread; the loop runs] */
+/* Ends it. `resolved` is not called any more when it returns. A look-up that is under way is left
+ * to its thread, which ends with it. Accepts NULL; clears. [not the loop thread; the loop runs] */
 void name_watch_stop(struct name_watch **watch);
 
 #endif

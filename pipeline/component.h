@@ -240,8 +240,8 @@ struct exporter_ops {
 	uint32_t max_in_flight;
 	/* May be NULL. [loop thread] */
 	bool (*start)(void *self, struct error *err);
-	/* On return nothing is in flight, and no thread or timer of the exporter is left. May wait,
-	 * also for the loop. May be NULL. [pool thread] */
+	/* On return nothing is in flight, and no thread or timer uses the exporter any more. May
+	 * wait, also for the loop. May be NULL. [pool thread] */
 	void (*stop)(void *self);
 	/* The file or directory that this configuration writes to. Two exporters with the same one
 	 * are an error. NULL: none. [loop thread] */

@@ -303,6 +303,8 @@ static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	/* The loop would wait for a look-up that outlives its request. */
+	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, client->options.user_agent);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((timeout_ns + 999999) / 1000000));
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);

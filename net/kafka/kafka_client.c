@@ -327,39 +327,6 @@ rd_kafka_conf_t *kafka_client_conf(const struct kafka_client_config *c,
 	return conf;
 }
 
-/* On librdkafka's thread. It decides as OpenSSL has decided, and only takes note of why. */
-static int judge_certificate(rd_kafka_t *rk, const char *broker, int32_t number, int *error,
-			     int depth, const char *der, size_t len, char *text, size_t room,
-			     void *opaque)
-{
-	(void)rk, (void)broker, (void)number, (void)depth, (void)der, (void)len;
-	if (room)
-		*text = 0;
-	if (*error)
-		*(_Atomic enum cause_kind *)opaque = tls_failure_of_verification(*error);
-	return *error == 0;
-}
-
-void kafka_client_watch(const struct kafka_client_config *c, rd_kafka_conf_t *conf,
-			_Atomic enum cause_kind *certificate)
-{
-	rd_kafka_conf_set_opaque(conf, certificate);
-	if (kafka_client_uses_tls(c) && !c->tls.insecure_skip_verify)
-		rd_kafka_conf_set_ssl_cert_verify_cb(conf, judge_certificate);
-}
-
-rd_kafka_t *kafka_client_new(int type, rd_kafka_conf_t *conf, struct error *err)
-{
-	char text[8]; /* librdkafka's text may repeat what is in the configuration */
-	rd_kafka_t *rk = rd_kafka_new((rd_kafka_type_t)type, conf, text, sizeof text);
-	if (rk)
-		return rk;
-	rd_kafka_conf_destroy(conf);
-	error_set(err, ERROR_CONFIG,
-		  "librdkafka does not accept the configuration (brokers, tls or auth)");
-	return NULL;
-}
-
 /* ---- the Collector's keys ---- */
 
 static bool is_set(const struct node *node)

@@ -84,13 +84,6 @@ bool kafka_client_load(const struct kafka_client_config *config, struct tls_mate
 struct rd_kafka_conf_s;
 struct rd_kafka_conf_s *kafka_client_conf(const struct kafka_client_config *config,
 					  const struct tls_material *material, struct error *err);
-/* Why a broker's certificate is rejected is written there from now on, by librdkafka's threads, for
- * kafka_explain. It is the client's opaque, and outlives it. */
-void kafka_client_watch(const struct kafka_client_config *config, struct rd_kafka_conf_s *conf,
-			_Atomic enum cause_kind *certificate);
-/* The client itself; takes conf, also on failure. type: an rd_kafka_type_t. */
-struct rd_kafka_s;
-struct rd_kafka_s *kafka_client_new(int type, struct rd_kafka_conf_s *conf, struct error *err);
 /* "a,b,c"; the caller frees it. */
 char *kafka_client_join(const struct strings *list);
 /* Sets one property; false: librdkafka of this machine does not accept it. */
@@ -139,7 +132,8 @@ struct kafka_result kafka_judge(int code);
 
 /* The same of an error that a client reports. `text` is what librdkafka says, which may repeat a
  * broker's text (NULL: nothing). It is only compared with phrases, and may replace the code by a
- * more precise one. certificate: what kafka_client_watch has found; CAUSE_NONE: nothing. */
+ * more precise one. certificate: what kafka_instance_certificate
+ * has found; CAUSE_NONE: nothing. */
 struct kafka_result kafka_explain(int code, const char *text, enum cause_kind certificate);
 
 #endif

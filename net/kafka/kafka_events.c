@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/kafka/kafka_instance.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 /* The same error is logged this often at most. */
@@ -139,12 +140,12 @@ struct kafka_failure kafka_events_error(struct kafka_events *e, rd_kafka_t *rk,
 					rd_kafka_event_t *event)
 {
 	char text[8];
-	const _Atomic enum cause_kind *certificate = rd_kafka_opaque(rk);
 	int code = rd_kafka_event_error(event);
 	struct kafka_failure failure = { .fatal = code == RD_KAFKA_RESP_ERR__FATAL };
 	if (failure.fatal)
 		code = rd_kafka_fatal_error(rk, text, sizeof text);
-	failure.why = kafka_explain(code, rd_kafka_event_error_string(event), *certificate);
+	failure.why = kafka_explain(code, rd_kafka_event_error_string(event),
+				    kafka_instance_certificate(rk));
 	if (is_of_connections(failure.why.code))
 		e->trouble = failure.why;
 	note_failure(e, &failure);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/kafka/kafka_instance.h"
 
 #define CLOSE_NS UINT64_C(5000000000)
 #define POLL_MS 100
@@ -62,18 +63,16 @@ static bool set_excluded(rd_kafka_conf_t *conf, const struct strings *topics, st
 }
 
 static rd_kafka_t *client_new(const struct kafka_consumer_options *o,
-			      const struct tls_material *material,
-			      _Atomic enum cause_kind *certificate, struct error *err)
+			      const struct tls_material *material, struct error *err)
 {
 	rd_kafka_conf_t *conf = kafka_client_conf(o->config, material, err);
 	if (!conf)
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE |
 					       RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR);
-	kafka_client_watch(o->config, conf, certificate);
 	if (set_group(conf, o, err) && set_fetches(conf, o, err) &&
 	    set_excluded(conf, o->exclude_topics, err))
-		return kafka_client_new(RD_KAFKA_CONSUMER, conf, err);
+		return kafka_instance_new(RD_KAFKA_CONSUMER, o->config, conf, err);
 	rd_kafka_conf_destroy(conf);
 	return NULL;
 }
@@ -167,11 +166,6 @@ void member_store_offset(struct member *m, const struct kafka_partition *p)
 
 /* ---- life ---- */
 
-static void client_free(rd_kafka_t *rk)
-{
-	rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-}
-
 struct member *member_new(const struct kafka_consumer_options *options,
 			  const struct tls_material *material,
 			  void (*ready)(void *argument, int fd, unsigned events), struct error *err)
@@ -183,7 +177,7 @@ struct member *member_new(const struct kafka_consumer_options *options,
 						     .ready = ready,
 						     .argument = m };
 	m->options = options;
-	m->rk = client_new(options, material, &m->certificate, err);
+	m->rk = client_new(options, material, err);
 	if (!m->rk) {
 		memory_free(m);
 		return NULL;
@@ -193,7 +187,7 @@ struct member *member_new(const struct kafka_consumer_options *options,
 		  error_set(err, ERROR_CONFIG, "librdkafka does not accept the topics");
 	if (ok && kafka_events_open(&m->events, rd_kafka_queue_get_consumer(m->rk), &events, err))
 		return m;
-	client_free(m->rk);
+	kafka_instance_free(m->rk);
 	memory_free(m);
 	return NULL;
 }
@@ -212,7 +206,7 @@ void member_close(struct member *m)
 		rd_kafka_event_destroy(event);
 	}
 	kafka_events_close(&m->events);
-	client_free(m->rk);
+	kafka_instance_free(m->rk);
 	while (m->partitions.first)
 		kafka_partitions_remove(&m->partitions, m->partitions.first);
 	memory_free(m);

@@ -16,7 +16,6 @@ struct member {
 	struct member *next; /* of those that end */
 	rd_kafka_t *rk;
 	struct kafka_events events;
-	_Atomic enum cause_kind certificate; /* why it was rejected */
 	struct kafka_partitions partitions;
 	uint32_t in_hand; /* messages that the caller has */
 	/* taken since member_fetch: the queue may have been full */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/kafka/kafka_events.h"
+#include "net/kafka/kafka_instance.h"
 #include "net/kafka/kafka_window.h"
 
 #define POLL_MS 100
@@ -18,7 +19,6 @@ struct line {
 	struct kafka_producer *producer;
 	rd_kafka_t *rk;
 	struct kafka_events events;
-	_Atomic enum cause_kind certificate; /* why it was rejected */
 	pthread_mutex_t lock; /* guards all that follows, and the order of messages */
 	struct kafka_window window;
 	struct flight *first, **end; /* those that wait until the window admits them */
@@ -309,15 +309,14 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 }
 
 static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_material *material,
-			      _Atomic enum cause_kind *certificate, struct error *err)
+			      struct error *err)
 {
 	rd_kafka_conf_t *conf = kafka_client_conf(p->options.config, material, err);
 	if (!conf)
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-	kafka_client_watch(p->options.config, conf, certificate);
 	if (set_producer(conf, &p->options, err))
-		return kafka_client_new(RD_KAFKA_PRODUCER, conf, err);
+		return kafka_instance_new(RD_KAFKA_PRODUCER, p->options.config, conf, err);
 	rd_kafka_conf_destroy(conf);
 	return NULL;
 }
@@ -325,7 +324,7 @@ static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_m
 static void line_free(struct line *line)
 {
 	if (line->rk)
-		rd_kafka_destroy(line->rk);
+		kafka_instance_free(line->rk);
 	pthread_mutex_destroy(&line->lock);
 	memory_free(line);
 }
@@ -346,7 +345,7 @@ static struct line *line_new(struct kafka_producer *p, const struct tls_material
 						     .config = p->options.config,
 						     .ready = on_ready,
 						     .argument = line };
-	line->rk = client_new(p, material, &line->certificate, err);
+	line->rk = client_new(p, material, err);
 	if (line->rk &&
 	    kafka_events_open(&line->events, rd_kafka_queue_get_main(line->rk), &events, err))
 		return line;
@@ -357,7 +356,8 @@ static struct line *line_new(struct kafka_producer *p, const struct tls_material
 static void cancel(struct line *line)
 {
 	cancel_waiting(line);
-	rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+	rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+					 RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 /* Takes the rest of its reports here, and cancels what is left when the producer stops.

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/kafka/kafka_question.h"
 
-#include <librdkafka/rdkafka.h>
 #include <limits.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "net/kafka/kafka_instance.h"
 
 struct asking {
 	struct kafka_question question;
 	rd_kafka_t *rk;
 	pthread_t thread;
-	_Atomic enum cause_kind certificate; /* kafka_client_watch */
 	struct kafka_result result;
 	void (*done)(void *argument, struct kafka_result result);
 	void *argument;
@@ -25,9 +24,9 @@ static struct kafka_result find_reason(const struct asking *a, int code)
 	rd_kafka_queue_t *queue = rd_kafka_queue_get_main(a->rk);
 	rd_kafka_event_t *event;
 	while ((event = rd_kafka_queue_poll(queue, 0))) {
-		struct kafka_result found =
-			kafka_explain(rd_kafka_event_error(event),
-				      rd_kafka_event_error_string(event), a->certificate);
+		struct kafka_result found = kafka_explain(rd_kafka_event_error(event),
+							  rd_kafka_event_error_string(event),
+							  kafka_instance_certificate(a->rk));
 		reason = found.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ? found : reason;
 		rd_kafka_event_destroy(event);
 	}
@@ -68,7 +67,7 @@ static void *ask(void *argument)
 	a->result = topic ? ask_about(a, topic) : kafka_judge(rd_kafka_last_error());
 	if (topic)
 		rd_kafka_topic_destroy(topic);
-	rd_kafka_destroy(a->rk);
+	kafka_instance_free(a->rk);
 	loop_post(a->question.loop, asked, a);
 	return NULL;
 }
@@ -83,8 +82,7 @@ static bool open_client(struct asking *a)
 					: NULL;
 	if (conf && kafka_client_set(conf, "allow.auto.create.topics", "false", &err)) {
 		rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR);
-		kafka_client_watch(config, conf, &a->certificate);
-		a->rk = kafka_client_new(RD_KAFKA_PRODUCER, conf, &err);
+		a->rk = kafka_instance_new(RD_KAFKA_PRODUCER, config, conf, &err);
 	} else if (conf) {
 		rd_kafka_conf_destroy(conf);
 	}
@@ -103,7 +101,7 @@ void kafka_question_ask(const struct kafka_question *question,
 	if (open_client(a) && thread_start(&a->thread, ask, a, NULL))
 		return;
 	if (a->rk)
-		rd_kafka_destroy(a->rk);
+		kafka_instance_free(a->rk);
 	a->rk = NULL;
 	loop_post(question->loop, asked, a);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Destinations with several addresses: which of them get requests, and what happens when addresses change."""
 import contextlib
+import os
 import threading
 import time
 
@@ -246,14 +247,14 @@ def name(build, tmp_path):
     return Name(build, tmp_path)
 
 
-def http_rig(build, name, port, *lines):
-    return Rig(build, "otlp_http", "http://store.test:%d" % port, *lines, env=name.env)
+def http_rig(build, name, port, *lines, **options):
+    return Rig(build, "otlp_http", "http://store.test:%d" % port, *lines, env=name.env, **options)
 
 
 def test_http_uses_another_address_when_one_is_dead(build, name):
     with servers(OtlpSink, HOSTS[1:2]) as (sinks, port):
         name.set(*HOSTS)
-        with http_rig(build, name, port) as rig:
+        with http_rig(build, name, port, timeout="60s") as rig:
             rig.send(20)
             rig.settle()
             assert sinks[0].samples() == rig.sent
@@ -274,11 +275,20 @@ def test_http_finds_the_new_addresses_of_a_name_under_load(build, name):
             assert not rig.sent - received and rig.total("dropped") == 0
 
 
+def test_a_look_up_that_hangs_holds_up_nothing_but_its_own_attempts(build, name):
+    """The addresses are in a pipe that nobody writes to. Retries are the main loop's, and so is the end of the program."""
+    os.mkfifo(name.file)
+    with http_rig(build, name, 9, timeout="100ms") as rig:
+        rig.send()
+        rig.gateway.until(lambda: rig.gateway.total("otelcol_exporter_retries", exporter="otlp_http") > 2)
+        assert rig.gateway.stop() == 0 and "did not finish in time" not in rig.gateway.log()
+
+
 @pytest.mark.parametrize("lines, moves", [(["max_connection_age: 1s"], True), ([], False)])
 def test_http_max_connection_age(build, name, lines, moves):
     with servers(OtlpSink, HOSTS[:2]) as (sinks, port):
         name.set(HOSTS[0])
-        with http_rig(build, name, port, *lines) as rig:
+        with http_rig(build, name, port, *lines, timeout="60s") as rig:
             rig.send_until(lambda: sinks[0].taken)
             name.set(HOSTS[1])
             end = time.monotonic() + (60 if moves else 8)

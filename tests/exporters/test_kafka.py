@@ -13,7 +13,7 @@ import time
 import pytest
 
 from harness import build as make
-from harness import kafka, otlp, peers, pprof
+from harness import kafka, otlp, peers, pprof, preload
 from harness.failures import Nobody, make_keys
 from harness.gateway import Gateway
 from harness.misconfigured import Mute, TlsServer
@@ -352,6 +352,28 @@ def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
         broker.command("down 1")
         rig.send()
         assert rig.gateway.stop(signal.SIGTERM) in (0, 1)
+
+
+BOTH = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+  kafka: {brokers: ["store.test:9092"]}
+exporters:
+  kafka: {brokers: ["store.test:9092"], timeout: 100ms}
+service:
+  pipelines:
+    profiles: {receivers: [otlp, kafka], exporters: [kafka]}
+"""
+
+
+def test_shutdown_does_not_wait_for_a_name_whose_look_up_hangs(build, tmp_path):
+    """The addresses are in a pipe that nobody writes to."""
+    os.mkfifo(tmp_path / "addresses")
+    env = preload.env(build, "names", NAME="store.test", ADDRESSES=str(tmp_path / "addresses"))
+    with Gateway(build / "portcullis", BOTH, env=env) as g, peers.Client(g.port["otlp"]) as client:
+        client.send(make.request(1))
+        g.until(lambda: g.total("otelcol_exporter_retries", exporter="kafka") > 0)
+        assert g.stop() == 0 and "did not finish in time" not in g.log()
 
 
 @pytest.mark.parametrize("lines, reason", [

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +10,27 @@
 #include <cmocka.h>
 
 #include "net/name_watch.h"
+
+/* ---- a name whose look-up ends when the test permits it */
+
+#define HANGING "hanging.test"
+
+static sem_t begun, permitted, ended;
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		struct addrinfo **found)
+{
+	typedef int resolver(const char *, const char *, const struct addrinfo *,
+			     struct addrinfo **);
+	if (strcmp(node, HANGING) != 0)
+		return ((resolver *)dlsym(RTLD_NEXT, "getaddrinfo"))(node, service, hints, found);
+	sem_post(&begun);
+	sem_wait(&permitted);
+	sem_post(&ended);
+	return EAI_AGAIN;
+}
+
+/* ---- results */
 
 /* A watch that is stopped after three results. */
 struct run {
@@ -42,20 +66,31 @@ static void resolved(void *context, char *const *addresses, size_t count)
 		loop_work(run->loop, stop, stopped, run);
 }
 
+static void begin(struct run *run, const char *name)
+{
+	struct error err;
+	*run = (struct run){ .loop = loop_new(NULL) };
+	run->watch = name_watch_new(&(struct name_watch_options){ .name = name,
+								  .interval_ns = 1000000,
+								  .timeout_ns = 1,
+								  .loop = run->loop,
+								  .resolved = resolved,
+								  .context = run },
+				    &err);
+	assert_non_null(run->watch);
+}
+
+static void end(struct run *run)
+{
+	loop_run(run->loop);
+	loop_unref(&run->loop);
+}
+
 static struct run watch(const char *name)
 {
-	struct run run = { .loop = loop_new(NULL) };
-	struct error err;
-	run.watch = name_watch_new(&(struct name_watch_options){ .name = name,
-								 .interval_ns = 1000000,
-								 .timeout_ns = 1,
-								 .loop = run.loop,
-								 .resolved = resolved,
-								 .context = &run },
-				   &err);
-	assert_non_null(run.watch);
-	loop_run(run.loop);
-	loop_unref(&run.loop);
+	struct run run;
+	begin(&run, name);
+	end(&run);
 	assert_true(run.results >= 3);
 	return run;
 }
@@ -77,11 +112,28 @@ static void what_is_no_name_fails_each_time(void **state)
 	assert_int_equal(run.failures, run.results);
 }
 
+static void a_stop_does_not_wait_for_a_look_up(void **state)
+{
+	struct run run;
+	(void)state;
+	begin(&run, HANGING);
+	sem_wait(&begun);
+	loop_work(run.loop, stop, stopped, &run);
+	end(&run);
+	assert_int_equal(run.results, 0);
+	sem_post(&permitted);
+	sem_wait(&ended);
+}
+
 int main(void)
 {
+	sem_init(&begun, 0, 0);
+	sem_init(&permitted, 0, 0);
+	sem_init(&ended, 0, 0);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_is_its_own),
 		cmocka_unit_test(what_is_no_name_fails_each_time),
+		cmocka_unit_test(a_stop_does_not_wait_for_a_look_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
