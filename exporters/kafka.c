@@ -24,6 +24,7 @@ struct kafka {
 	const struct host *host;
 	struct packet_form form;
 	bool sends_key;
+	const char **context_keys;      /* metadata that its messages need; ends with NULL */
 	struct unsupported unsupported; /* by pprof */
 	struct kafka_topics topics;
 	char *address, *port, *brokers; /* brokers: as configured, for the log */
@@ -277,6 +278,25 @@ static const enum packet_encoding encodings[] = { [KAFKA_PROTO] = PACKET_REFEREN
 						  [KAFKA_JSON] = PACKET_REFERENCES_JSON,
 						  [KAFKA_PPROF] = PACKET_REQUEST };
 
+static void find_context_keys(struct kafka *self)
+{
+	const struct kafka_config *c = self->config;
+	const char *const named[] = { c->profiles.topic_from_metadata_key,
+				      c->profiles.message_key_from_metadata_key };
+	size_t count = 0;
+	self->context_keys = memory_array(c->include_metadata_keys.count + 3, sizeof(char *));
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		if (named[i] && *named[i])
+			self->context_keys[count++] = named[i];
+	for (size_t i = 0; i < c->include_metadata_keys.count; i++)
+		self->context_keys[count++] = c->include_metadata_keys.at[i];
+}
+
+static const char *const *kafka_context_keys(void *instance)
+{
+	return ((struct kafka *)instance)->context_keys;
+}
+
 static bool kafka_create(void *instance, const void *settings, const struct host *host,
 			 struct error *err)
 {
@@ -285,6 +305,7 @@ static bool kafka_create(void *instance, const void *settings, const struct host
 	(void)err;
 	self->host = host;
 	self->form.encoding = encodings[c->profiles.encoding.index];
+	find_context_keys(self);
 	if (is_pprof(self))
 		kafka_pprof_init(&self->unsupported, host->metrics, host->id);
 	self->reopen = (struct reopen){ .host = host,
@@ -331,6 +352,7 @@ static void kafka_destroy(void *instance)
 	struct kafka *self = instance;
 	reopen_fini(&self->reopen);
 	kafka_topics_fini(&self->topics);
+	memory_free(self->context_keys);
 	memory_free(self->address);
 	memory_free(self->port);
 	memory_free(self->brokers);
@@ -388,6 +410,7 @@ static const struct exporter_ops kafka_ops = {
 	.destination = kafka_destination,
 	.endpoint = kafka_endpoint,
 	.prompt = kafka_prompt,
+	.context_keys = kafka_context_keys,
 	.reads = kafka_reads,
 	.send = kafka_send,
 	.probe = kafka_probe,

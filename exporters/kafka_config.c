@@ -107,9 +107,8 @@ static const struct config_row profiles_rows[] = {
 		    "message is one pprof, compressed with gzip; not an encoding of the "
 		    "Collector."),
 	ROW(kafka_profiles_config, topic_from_metadata_key,
-	    .help = "The topic is the value of this metadata, if there is one. "
-		    "`sending_queue::batch::partition::metadata_keys` or the processor `batch` "
-		    "must keep the metadata."),
+	    .help = "The topic is the value of this metadata, if there is one. Batches are split "
+		    "by it, as by `metadata_keys`."),
 	ROW(kafka_profiles_config, message_key_from_metadata_key,
 	    .help = "The same for the key of the message. Messages with equal keys get the same "
 		    "partition."),
@@ -192,9 +191,8 @@ static const struct config_row rows[] = {
 		    "resource gets messages of its own. `topic_from_metadata_key` takes "
 		    "precedence."),
 	ROW(kafka_config, include_metadata_keys,
-	    .help = "Metadata that becomes headers of the message. "
-		    "`sending_queue::batch::partition::metadata_keys` or the processor `batch` "
-		    "must keep it."),
+	    .help = "Metadata that becomes headers of the message. Batches are split by it, as "
+		    "by `metadata_keys`."),
 	ROW(kafka_config, record_headers, .help = "Headers of each message."),
 	ROW(kafka_config, signal_header, .def = "false",
 	    .help = "Adds the header `" KAFKA_SIGNAL_HEADER "` with the value `profiles` to each "

@@ -275,6 +275,9 @@ struct exporter_ops {
 	/* Would send only hand this packet to another thread, which reports the result later? Then
 	 * send may run on any thread. NULL: no. [any thread] */
 	bool (*prompt)(void *self, const struct packet *packet);
+	/* The metadata of senders that its requests need: batches keep it. Ends with NULL; of the
+	 * instance. NULL: none. [loop thread] */
+	const char *const *(*context_keys)(void *self);
 	/* The encoding of a shared packet that send asks for and does not use after sending_done. A
 	 * large one is dropped when the last destination that reads it is done. NULL: none, or it
 	 * is kept as long as the packet. [any thread] */

@@ -19,6 +19,7 @@ struct exporter {
 	struct host host;
 	struct delivery *delivery;
 	struct named_auths auths;
+	const char **context_keys; /* ends with NULL; the texts are of others */
 	/* The numbers of graphs that have borrowed it and that use it, and the numbers of users
 	 * that have begun to end and whose deadline has passed. */
 	uint32_t borrowers, users, ending, late;
@@ -141,6 +142,7 @@ static void destroy(struct exporter *e)
 	memory_free(e->self);
 	declared_fini(&e->declared);
 	named_auths_fini(&e->auths);
+	memory_free(e->context_keys);
 	memory_free(e);
 }
 
@@ -152,6 +154,28 @@ static struct exporter *find(const struct exporters *all, const struct declared 
 		    named_auths_same(&e->auths, authenticators))
 			return e;
 	return NULL;
+}
+
+static size_t count_keys(const char *const *keys)
+{
+	size_t count = 0;
+	while (keys && keys[count])
+		count++;
+	return count;
+}
+
+/* The exporter's own keys, then those of its authenticator. */
+static void join_context_keys(struct exporter *e)
+{
+	const struct exporter_ops *ops = e->declared.factory->exporter;
+	const char *const *own = ops->context_keys ? ops->context_keys(e->self) : NULL;
+	const char *const *of_auth = named_auths_context_keys(&e->auths);
+	size_t first = count_keys(own), second = count_keys(of_auth);
+	e->context_keys = memory_array(first + second + 1, sizeof *e->context_keys);
+	for (size_t i = 0; i < first; i++)
+		e->context_keys[i] = own[i];
+	for (size_t i = 0; i < second; i++)
+		e->context_keys[first + i] = of_auth[i];
 }
 
 static bool create(struct exporter *e, const struct declared *declared,
@@ -175,6 +199,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 	e->self = memory_new(factory->size);
 	if (!factory->create(e->self, e->declared.config, &e->host, err))
 		return declared_blame(&e->declared, err);
+	join_context_keys(e);
 	e->delivery = delivery_new(&(struct delivery_options){
 		.ops = factory->exporter,
 		.exporter = e->self,
@@ -193,7 +218,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 
 const char *const *exporters_context_keys(const struct exporter *e)
 {
-	return named_auths_context_keys(&e->auths);
+	return e->context_keys;
 }
 
 static struct exporter *add(struct exporters *all, const struct declared *declared,

@@ -51,7 +51,8 @@ bool exporters_start(struct exporter *exporter, struct error *err);
 /* Valid until exporters_return. */
 struct delivery *exporters_delivery(const struct exporter *exporter);
 
-/* The metadata keys that its authenticator needs (net/authenticator.h); NULL: none. */
+/* The metadata keys that the exporter and its authenticator need (net/authenticator.h); ends with
+ * NULL. */
 const char *const *exporters_context_keys(const struct exporter *exporter);
 
 /* Calls for each exporter that runs with the current configuration. why: its last failure; NULL: it

@@ -24,7 +24,7 @@ CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, include_metadata: true}}}
 processors:
-  batch: {send_batch_size: 0, timeout: 10ms, metadata_keys: [x-topic, x-team]}
+  batch: {send_batch_size: 0, timeout: 10ms}
 exporters:
   kafka:
     brokers: ["%s"]
@@ -149,10 +149,12 @@ def test_a_permanent_error_drops_and_counts(build, broker, code):
         assert rig.total("out") == 10
 
 
-def test_topic_and_key_from_metadata(build, broker):
+@pytest.mark.parametrize("batch, more", [(True, ""), (False, ""), (False, "sending_queue: {batch: {min_size: 0, flush_timeout: 10ms}}")])
+def test_topic_and_key_from_metadata(build, broker, batch, more):
+    """The batches of the pipeline or of the exporter keep what the exporter needs, and so does a request without a batch."""
     lines = ("profiles: {topic_from_metadata_key: x-topic, message_key_from_metadata_key: X-Team}",
-             "include_metadata_keys: [x-team]", "record_headers: {Source: shop}")
-    with Rig(build, broker, *lines, batch=True) as rig, broker.reader("team.a", TOPIC) as reader:
+             "include_metadata_keys: [x-team]", "record_headers: {Source: shop}", more)
+    with Rig(build, broker, *lines, batch=batch) as rig, broker.reader("team.a", TOPIC) as reader:
         for seed in 1, 2, 3:
             rig.send(seed, metadata=(("x-topic", "team.a"), ("x-team", "blue")))
         rig.send(4)
