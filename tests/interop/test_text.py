@@ -8,7 +8,6 @@ import pytest
 from harness import peers, stacks
 from harness.otlp import node
 from interop import gate, partners
-from interop.conftest import started
 
 GATEWAY = """
 receivers:
@@ -38,34 +37,34 @@ BODIES = {
 
 
 @pytest.fixture(scope="module", params=["direct", "through"])
-def store(request):
-    """A Pyroscope to which all bodies were posted, and how."""
-    with started(partners.NewPyroscope) as partner:
-        if request.param == "direct":
-            post(partner.port["http"])
-        else:
-            with gate.gateway(GATEWAY, store=partner.port["http"]) as g:
-                post(g.port["in"])
-                gate.flushed(g, "pyroscope")
-        yield partner
+def way(request, pyroscope):
+    """How all bodies came to the store: the names of their services begin with it."""
+    if request.param == "direct":
+        post(pyroscope.port["http"], request.param)
+    else:
+        with gate.gateway(GATEWAY, store=pyroscope.port["http"]) as g:
+            post(g.port["in"], request.param)
+            gate.flushed(g, "pyroscope")
+    return request.param
 
 
-def post(port):
+def post(port, way):
     now = time.time_ns()
     for name, (query, body, _, _) in BODIES.items():
-        target = "/ingest?name=%s%%7Bregion=eu%%7D&from=%d&until=%d%s" % (name, now - 10**10, now, query)
+        target = "/ingest?name=%s-%s%%7Bregion=eu%%7D&from=%d&until=%d%s" % (way, name, now - 10**10, now, query)
         status, _, text = peers.post(port, body, target, headers={"Content-Type": "application/octet-stream"})
         assert status == 200, (name, text)
 
 
+@pytest.mark.parametrize("pyroscope", [partners.NewPyroscope], indirect=True, scope="module", ids=lambda partner: partner.version)
 @pytest.mark.parametrize("name", BODIES)
-def test_stacks_are_those_of_a_direct_write(store, name):
+def test_stacks_are_those_of_a_direct_write(pyroscope, way, name):
     _, _, made, (kind, factor) = BODIES[name]
-    now, service = time.time_ns() // 10**6, {"service_name": name.partition(".")[0]}
+    now, service = time.time_ns() // 10**6, {"service_name": "%s-%s" % (way, name.partition(".")[0])}
     window = now - 3600_000, now + 3600_000
-    [labels] = store.series(service, *window)
+    [labels] = pyroscope.series(service, *window)
     assert labels["region"] == "eu" and labels["pyroscope_spy"] == "unknown"
     assert labels.get("profile_name") == ("main" if name.startswith("speedscope") else None)
     assert labels["__profile_type__"] == kind
-    assert store.values(kind, service, *window) == {
+    assert pyroscope.values(kind, service, *window) == {
         node(*(node(frame, "", 0) for frame in reversed(stack))): number * factor for stack, number in made.items()}
