@@ -46,8 +46,9 @@ enum pii_class {
 	PII_HAS_GAP = 1 << 14, /* what may separate "bearer" from its token: blank : = + % */
 	PII_HAS_B = 1 << 15,   /* b or B */
 	PII_HAS_PERCENT = 1 << 16,
-	PII_HAS_QUOTE = 1 << 17, /* " or ' */
-	PII_CLASSES = 18
+	PII_HAS_QUOTE = 1 << 17,  /* " or ' */
+	PII_HAS_ESCAPE = 1 << 18, /* what begins an escaped character: % or \ */
+	PII_CLASSES = 19
 };
 
 struct pii_summary {

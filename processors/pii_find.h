@@ -6,9 +6,9 @@
 
 /*
  * The grammars of the detectors, one function each. A function decides whether there is a match
- * whose anchor (pii_detectors.h) is at `at`, and sets the span that is masked. A match, which may
- * be wider than its span, must not begin before seen->from. A function that finds that nothing can
- * match before some position raises it to that.
+ * whose anchor (pii_detectors.h) is at `at`, and sets the span that is masked. No anchor begins
+ * before seen->from, but what stands in front of it may belong to an earlier match. A function that
+ * finds that nothing can match before some position raises seen->from to that.
  *
  * The cost is bounded: each function examines a few bytes, bytes that end where the function would
  * be called next, or a run that is measured once for all functions (pii_run_end).
@@ -18,6 +18,26 @@ static inline bool pii_hit(struct regex_span *span, size_t start, size_t end)
 {
 	*span = (struct regex_span){ start, end, true };
 	return end > start;
+}
+
+/* "%3D", "\\n", "\\u003d", "\\x3d": does an escaped character end here? */
+static inline bool pii_ends_escape(struct view text, size_t at)
+{
+	size_t digits = pii_run_back(text, at, PII_HEX, 4), escape = at - digits;
+	if (digits >= 2 && at >= 3 && text.at[at - 3] == '%')
+		return true;
+	if (digits >= 2 && at >= 4 && text.at[at - 3] == 'x' && text.at[at - 4] == '\\')
+		return true;
+	if (digits == 4 && escape >= 2 && text.at[escape - 1] == 'u' && text.at[escape - 2] == '\\')
+		return true;
+	return at >= 2 && text.at[at - 2] == '\\' && memchr("nrt", text.at[at - 1], 3);
+}
+
+/* Does the rule's directory stand in itself, as in "/tmp/tmp/a/"? Then the inner one counts. */
+static inline bool pii_is_repeated(const struct pii_rule *rule, struct view text, size_t at)
+{
+	size_t len = strlen(rule->literal);
+	return pii_has_at(text, at + len - 1, rule->literal, len);
 }
 
 /* "0.4111": the digits behind a decimal point. */
@@ -40,19 +60,20 @@ pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
 	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
 pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
-	pii_find_json_value, pii_find_option_value, pii_find_header_value;
+	pii_find_json_value, pii_find_spaced_value, pii_find_option_value, pii_find_header_value;
 /* Keys. pii_find_run: the rule's literal, then a run of the rule's kinds. pii_find_key: the same
  * with no letter or digit before it. */
 pii_find_function pii_find_run, pii_find_key, pii_find_key_aws, pii_find_key_github,
 	pii_find_key_stripe, pii_find_key_slack, pii_find_key_openai, pii_find_key_openai_old,
 	pii_find_key_sendgrid, pii_find_key_azure, pii_find_secret_azure, pii_find_pem,
 	pii_find_key_vault, pii_find_key_shopify, pii_find_key_digitalocean,
-	pii_find_key_databricks, pii_find_key_twilio, pii_find_key_atlassian;
+	pii_find_key_databricks, pii_find_key_twilio, pii_find_key_atlassian, pii_find_key_gitlab,
+	pii_find_slack_hook;
 pii_find_function pii_find_home, pii_find_home_windows, pii_find_home_escaped;
 /* Workspaces. pii_find_project: the rule's literal, then two segments of a path. */
-pii_find_function pii_find_project, pii_find_project_builds, pii_find_project_home,
-	pii_find_project_windows, pii_find_workspace, pii_find_agent_work, pii_find_bazel,
-	pii_find_go_build;
+pii_find_function pii_find_project, pii_find_project_agent, pii_find_project_builds,
+	pii_find_project_home, pii_find_project_windows, pii_find_workspace, pii_find_agent_work,
+	pii_find_bazel, pii_find_go_build;
 /* Of detectors that are off unless an operator enables them. */
 pii_find_function pii_find_directory, pii_find_sql_string, pii_find_sql_number, pii_find_arguments,
 	pii_find_user_name;

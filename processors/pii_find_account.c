@@ -399,7 +399,8 @@ bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, str
 {
 	struct iban_row row;
 	(void)rule;
-	if ((at && pii_is(text.at[at - 1], PII_ALNUM)) || !pii_is(text.at[at], PII_UPPER))
+	if ((at && pii_is(text.at[at - 1], PII_ALNUM) && !pii_ends_escape(text, at)) ||
+	    !pii_is(text.at[at], PII_UPPER))
 		return false;
 	row.at = at;
 	row.gap = iban_gap(text, at + 4);

@@ -5,12 +5,11 @@
 
 /* What stands behind a name that says it is secret, in URLs, headers, command lines and JSON. */
 
-/* scheme://user:password@host, at the :// */
+/* scheme://user:password@host, at the ://, whose slashes may be escaped for JSON */
 bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule;
-	size_t start = at + sizeof "://" - 1;
+	size_t start = at + strlen(rule->literal);
 	size_t len = pii_run_end(&seen->runs, text, start, PII_AUTHORITY) - start;
 	/* A host follows: the last byte is none of the @ that ends the password. */
 	const uint8_t *user = text.at + start, *end = len ? memrchr(user, '@', len - 1) : NULL;
@@ -48,8 +47,11 @@ bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, st
 	for (; word[start - at]; start++)
 		if ((pii_byte(text, start) | 0x20) != word[start - at])
 			return false;
-	for (int i = 0; i < 8 && (gap = blank_at(text, start)); i++)
-		start += gap;
+	if (pii_byte(text, start) == '+') /* a blank in a form */
+		start++;
+	else
+		for (int i = 0; i < 8 && (gap = blank_at(text, start)); i++)
+			start += gap;
 	size_t len = pii_run(text, start, PII_BASE64, 4096);
 	if (start == at + 5 || len < 8)
 		return false;
@@ -78,7 +80,8 @@ static bool word_alone(struct view text, size_t end, const char *word)
 {
 	size_t len = strlen(word);
 	return word_ends(text, end, word) &&
-	       !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM));
+	       !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM) &&
+		 !pii_ends_escape(text, end - len));
 }
 
 /* What may stand before "key": api_key, api-key, apikey. */
@@ -110,6 +113,14 @@ static bool is_secret_key(struct view text, size_t end)
 	}
 }
 
+static bool is_session(struct view text, size_t end)
+{
+	if (lower(text.at[end - 1]) != 'd' || lower(text.at[end - 2]) != 'i')
+		return false;
+	return word_ends(text, end, "sessid") || word_ends(text, end, "sessionid") ||
+	       word_ends(text, end, "session_id") || word_ends(text, end, "session-id");
+}
+
 #define LETTERS(a, b, c) ((uint32_t)(a) << 16 | (uint32_t)(b) << 8 | (uint32_t)(c))
 
 /* Does a word end here that makes the value of a name secret? */
@@ -128,7 +139,8 @@ static bool is_secret(struct view text, size_t end)
 	case LETTERS('a', 's', 's'):
 		return word_alone(text, end, "pass");
 	case LETTERS('a', 's', 'e'):
-		return word_ends(text, end, "passphrase");
+		return word_ends(text, end, "passphrase") ||
+		       word_ends(text, end, "secret_key_base");
 	case LETTERS('r', 'e', 't'):
 		return word_ends(text, end, "secret");
 	case LETTERS('k', 'e', 'n'): /* an assembly's PublicKeyToken is no secret */
@@ -139,11 +151,6 @@ static bool is_secret(struct view text, size_t end)
 		return word_ends(text, end, "credential");
 	case LETTERS('a', 'l', 's'):
 		return word_ends(text, end, "credentials");
-	case LETTERS('n', 'i', 'd'):
-		return word_ends(text, end, "sessionid");
-	case LETTERS('_', 'i', 'd'):
-	case LETTERS('-', 'i', 'd'):
-		return word_ends(text, end - 3, "session");
 	case LETTERS('u', 'r', 'e'):
 		return word_ends(text, end, "signature");
 	case LETTERS('s', 'i', 'g'):
@@ -151,7 +158,7 @@ static bool is_secret(struct view text, size_t end)
 	case LETTERS('u', 't', 'h'):
 		return word_alone(text, end, "auth");
 	default:
-		return false;
+		return is_session(text, end);
 	}
 }
 
@@ -178,15 +185,47 @@ static size_t quote_at(struct view text, size_t at)
 	return mark == '"' || mark == '\'' ? 1 + escape : 0;
 }
 
+static size_t blanks_at(struct view text, size_t at)
+{
+	size_t n = 0;
+	while (n < 4 && pii_byte(text, at + n) == ' ')
+		n++;
+	return n;
+}
+
+/* Where the blanks in front of `end` begin, but not before `start`. */
+static size_t blanks_before(struct view text, size_t start, size_t end)
+{
+	while (end > start && text.at[end - 1] == ' ')
+		end--;
+	return end;
+}
+
+/* What may stand between a name and its value, in front of `end`, but not before `start`: =, : and
+ * Ruby's =>; the length. */
+static size_t mark_before(struct view text, size_t start, size_t end)
+{
+	uint8_t last = end > start ? text.at[end - 1] : 0;
+	if (last == '=' || last == ':')
+		return 1;
+	return last == '>' && end - start > 1 && text.at[end - 2] == '=' ? 2 : 0;
+}
+
+/* The same for a quotation mark, which may be escaped. */
+static size_t quote_before(struct view text, size_t start, size_t end)
+{
+	if (end == start || (text.at[end - 1] != '"' && text.at[end - 1] != '\''))
+		return 0;
+	return end - start > 1 && text.at[end - 2] == '\\' ? 2 : 1;
+}
+
 /* The span of a value. Where it ends as the name of another does ("secret=token='x'"), what stands
  * behind that name is left to it. */
 static bool value_between(struct view text, size_t start, size_t end, struct regex_span *span)
 {
-	size_t name = end;
-	while (name > start && text.at[name - 1] == ' ')
-		name--;
-	if (name > start && (text.at[name - 1] == '=' || text.at[name - 1] == ':'))
-		name--;
+	size_t name = blanks_before(text, start, end);
+	name = blanks_before(text, start, name - mark_before(text, start, name));
+	name -= quote_before(text, start, name);
 	bool other = name > start && name < end && is_secret(text, name);
 	return pii_hit(span, start, other ? name : end);
 }
@@ -251,6 +290,8 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 	uint8_t first = pii_byte(text, at + 1);
 	if (!is_secret(text, at))
 		return false;
+	if (first == '>') /* Ruby's name=>"value" */
+		return quoted_at(text, at + 2 + blanks_at(text, at + 2), span);
 	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd") &&
 	    !(at > 3 && pii_is(text.at[at - 4], PII_DASH | PII_UNDERSCORE)))
 		return false;
@@ -285,23 +326,22 @@ bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, si
 	return pii_hit(span, start, end);
 }
 
-static size_t blanks_at(struct view text, size_t at)
+/* Where : or Ruby's => between a name and its value ends; 0: it is neither. */
+static size_t mark_end(struct view text, size_t at)
 {
-	size_t n = 0;
-	while (n < 4 && pii_byte(text, at + n) == ' ')
-		n++;
-	return n;
+	if (pii_byte(text, at) == ':')
+		return at + 1;
+	return PII_WORD_AT(text, at, "=>") ? at + 2 : 0;
 }
 
-/* "name": "value", at the colon. */
+/* "name": "value" and "name"=>"value", at what stands behind the name. */
 bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	size_t name = at - 1;
-	if (name && text.at[name - 1] == '\\')
-		name--;
-	return is_secret(text, name) && quoted_at(text, at + 1 + blanks_at(text, at + 1), span);
+	size_t name = at - quote_before(text, 0, at), value = mark_end(text, at);
+	return value && is_secret(text, name) &&
+	       quoted_at(text, value + blanks_at(text, value), span);
 }
 
 /* --name value, at the blank. */
@@ -318,18 +358,29 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	return value_at(seen, text, value, span);
 }
 
-/* A password as people choose them: a type ("password: String") begins with a capital or has no
- * digit. */
+/* The number of places with digits, up to max. */
+static unsigned number_count(struct view text, size_t start, size_t end, unsigned max)
+{
+	unsigned count = 0;
+	bool digit = false;
+	for (size_t i = start; i < end && count < max; i++) {
+		count += !digit && pii_is(text.at[i], PII_DIGIT);
+		digit = pii_is(text.at[i], PII_DIGIT);
+	}
+	return count;
+}
+
+/* A password as people choose them. A type ("password: Base64String") begins with a capital and has
+ * digits in one place at most. */
 static bool password_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
-	size_t len = pii_run_end(&seen->runs, text, at, PII_SECRET) - at, digit = at;
+	size_t len = pii_run_end(&seen->runs, text, at, PII_SECRET) - at;
 	while (len && text.at[at + len - 1] == ':') /* of a name */
 		len--;
-	if (len < 8 || !pii_is(text.at[at], PII_LOWER | PII_DIGIT))
+	if (len < 8 || !pii_is(text.at[at], PII_ALNUM))
 		return false;
-	while (digit < at + len && !pii_is(text.at[digit], PII_DIGIT))
-		digit++;
-	return digit < at + len && pii_hit(span, at, at + len);
+	unsigned min = pii_is(text.at[at], PII_UPPER) ? 2 : 1;
+	return number_count(text, at, at + len, min) == min && pii_hit(span, at, at + len);
 }
 
 /* A token as generators draw them: a word of sixteen bytes or more with digits in two places. A
@@ -337,16 +388,24 @@ static bool password_at(struct pii_seen *seen, struct view text, size_t at, stru
 static bool drawn_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
 	size_t end = pii_run_end(&seen->runs, text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE);
-	size_t len = end - at, places = 0;
-	if (len < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
+	if (end - at < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
 		return false;
-	for (size_t i = at; i < end && places < 2; i++)
-		places += pii_is(text.at[i], PII_DIGIT) && !pii_is(text.at[i - 1], PII_DIGIT);
+	bool drawn = number_count(text, at, end, 2) == 2;
 	for (int i = 0; i < 2 && pii_byte(text, end) == '='; i++)
 		end++;
 	uint8_t back = pii_byte(text, end);
 	bool ends = !back || strchr(" \t\r\n,;\"')]}&", back);
-	return places == 2 && ends && pii_hit(span, at, end);
+	return drawn && ends && pii_hit(span, at, end);
+}
+
+/* A value that looks like a secret, of the name that ends at `name`. */
+static bool secret_at(struct pii_seen *seen, struct view text, size_t name, size_t value,
+		      struct regex_span *span)
+{
+	if (word_ends(text, name, "password") || word_ends(text, name, "passwd") ||
+	    word_ends(text, name, "passphrase"))
+		return password_at(seen, text, value, span);
+	return drawn_at(seen, text, value, span);
 }
 
 /* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function;
@@ -362,8 +421,23 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 		return false;
 	if (memchr(text.at + name, '-', at - name))
 		return value_at(seen, text, value, span);
-	if (word_ends(text, at, "password") || word_ends(text, at, "passwd") ||
-	    word_ends(text, at, "passphrase"))
-		return password_at(seen, text, value, span);
-	return drawn_at(seen, text, value, span);
+	return secret_at(seen, text, at, value, span);
+}
+
+/* "name" : "value", name = value and name => "value", at what stands between blanks. A value
+ * without quotation marks has to look like a secret. */
+bool pii_find_spaced_value(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
+{
+	(void)rule;
+	size_t name = blanks_before(text, at > 4 ? at - 4 : 0, at), mark = mark_end(text, at);
+	size_t value = mark ? mark : at + 1;
+	value += blanks_at(text, value);
+	if (mark)
+		name -= quote_before(text, 0, name);
+	if (!is_secret(text, name))
+		return false;
+	if (quote_at(text, value))
+		return quoted_at(text, value, span);
+	return text.at[at + 1] == ' ' && secret_at(seen, text, name, value, span);
 }

@@ -4,7 +4,7 @@
 /* Keys of services, which have a prefix of their own. */
 static bool glued(struct view text, size_t at)
 {
-	return at && pii_is(text.at[at - 1], PII_ALNUM);
+	return at && pii_is(text.at[at - 1], PII_ALNUM) && !pii_ends_escape(text, at);
 }
 
 /* A run of at least min bytes at `tail`. */
@@ -42,8 +42,9 @@ bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
+	bool part = at && pii_is(text.at[at - 1], PII_UPPER | PII_DIGIT);
 	return pii_run(text, at, PII_UPPER | PII_DIGIT, 21) == 20 && is_aws_prefix(text, at) &&
-	       pii_hit(span, at, at + 20);
+	       !(part && !pii_ends_escape(text, at)) && pii_hit(span, at, at + 20);
 }
 
 static bool one_of(struct view text, size_t at, const char *bytes)
@@ -81,6 +82,49 @@ bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at
 	       !glued(text, at) && run_from(seen, text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 
+/* A slash, as such, escaped for JSON or percent-encoded; its length. */
+static size_t slash_at(struct view text, size_t at)
+{
+	return pii_byte(text, at) == '/'                                      ? 1
+	       : PII_WORD_AT(text, at, "\\/")                                 ? 2
+	       : PII_WORD_AT(text, at, "%2F") || PII_WORD_AT(text, at, "%2f") ? 3
+									      : 0;
+}
+
+/* A webhook, at its host */
+bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
+{
+	(void)seen;
+	size_t path = at + strlen(rule->literal), end = path;
+	if (glued(text, at) || !slash_at(text, path))
+		return false;
+	for (size_t n; (n = pii_is_at(text, end, PII_BASE64) ? 1 : slash_at(text, end)); end += n)
+		;
+	return end - path > 20 && pii_hit(span, at, end);
+}
+
+/* glpat-... and the like, at the "gl" */
+bool pii_find_key_gitlab(const struct pii_rule *rule, struct view text, size_t at,
+			 struct pii_seen *seen, struct regex_span *span)
+{
+	/* Of persons, triggers, jobs, mail, runners, deployments, feeds, SCIM and agents. */
+	static const char *const kinds[PII_WORD_MAX + 1] = { [4] = "glrt"
+								   "gldt"
+								   "glft",
+							     [5] = "glpat"
+								   "glptt"
+								   "glcbt"
+								   "glimt",
+							     [6] = "glsoat",
+							     [7] = "glagent" };
+	(void)rule;
+	size_t len = pii_run(text, at, PII_LOWER, 8);
+	return pii_byte(text, at + len) == '-' &&
+	       pii_is_word((struct view){ text.at + at, len }, kinds) && !glued(text, at) &&
+	       run_from(seen, text, at, at + len + 1, PII_BASE64URL, 20, span);
+}
+
 /* sk-proj-..., at the "sk-" */
 bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
@@ -113,17 +157,26 @@ bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t
 	       pii_run(text, at + 26, PII_BASE64URL, 43) == 43 && pii_hit(span, at, at + 69);
 }
 
-/* AccountKey=..., at the "Key=" */
+/* "Account" and "Access" in front of "Key="; the length, 0: it is another name. */
+static size_t azure_name(struct view text, size_t at)
+{
+	if (!PII_WORD_AT(text, at, "Key="))
+		return 0;
+	return PII_WORD_BEFORE(text, at, "Account")  ? 7
+	       : PII_WORD_BEFORE(text, at, "Access") ? 6
+						     : 0;
+}
+
+/* AccountKey=..., at the "Key=". The next one may be glued to it. */
 bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at,
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	size_t name = PII_WORD_BEFORE(text, at, "Account")  ? 7
-		      : PII_WORD_BEFORE(text, at, "Access") ? 6
-							    : 0;
-	if (!name || at - name < seen->from ||
-	    !run_from(seen, text, at + 4, at + 4, PII_BASE64, 32, span))
+	if (!azure_name(text, at) || !run_from(seen, text, at + 4, at + 4, PII_BASE64, 32, span))
 		return false;
+	size_t next = azure_name(text, span->end - 3);
+	if (next)
+		return pii_hit(span, span->start, span->end - 3 - next);
 	for (int i = 0; i < 2 && pii_byte(text, span->end) == '='; i++)
 		span->end++;
 	return true;

@@ -17,6 +17,12 @@ static bool digits_at(struct view text, size_t at, size_t count)
 	return pii_run(text, at, PII_DIGIT, count) == count;
 }
 
+/* Is what begins here the end of a word? */
+static bool is_glued(struct view text, size_t at)
+{
+	return at && is_alnum(text, at - 1) && !pii_ends_escape(text, at);
+}
+
 /* Is what ends here only the front of something longer? "-1", ".1" */
 static bool goes_on(struct view text, size_t at, bool dash)
 {
@@ -105,7 +111,7 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, str
 {
 	(void)rule, (void)seen;
 	size_t end = four_numbers(text, at, '.');
-	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
+	return end && !is_alnum(text, end) && !goes_on(text, end, false) && !is_glued(text, at) &&
 	       !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
@@ -128,7 +134,7 @@ bool pii_find_ipv4_host(const struct pii_rule *rule, struct view text, size_t at
 {
 	(void)rule, (void)seen;
 	size_t front = host_front(text, at), start = at + 1;
-	if (!front || (at > front && is_alnum(text, at - front - 1)))
+	if (!front || (at > front && is_glued(text, at - front)))
 		return false;
 	size_t end = four_numbers(text, start, '-');
 	return end && !is_alnum(text, end) && !goes_on(text, end, true) &&
@@ -179,7 +185,8 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, st
 	(void)seen;
 	size_t start = at + rule->back + 1;
 	size_t country = pii_run(text, start, PII_DIGIT, 3);
-	if (!country || text.at[start] == '0' || (rule->back && text.at[at] != '%'))
+	if (!country || text.at[start] == '0' ||
+	    (rule->back ? text.at[at] != '%' : is_glued(text, at)))
 		return false;
 	size_t count = country, end = start + country;
 	for (; count < country + 14; count++) {

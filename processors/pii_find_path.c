@@ -29,7 +29,7 @@ static bool is_drive(struct view word)
  * May a home directory's path begin behind this directory, which is a mount, a container's root or
  * an export? It begins at `slash`. "/app/home" is a program's own.
  */
-static bool is_root(struct view text, size_t slash, size_t end, size_t from)
+static bool is_root(struct view text, size_t slash, size_t end)
 {
 	static const char *const roots[PII_WORD_MAX + 1] = {
 		[3] = "var"
@@ -68,13 +68,12 @@ static bool is_root(struct view text, size_t slash, size_t end, size_t from)
 		[13] = "wsl.localhost",
 	};
 	struct view name = { text.at + slash + 1, end - slash - 1 };
-	if (slash >= from && (is_drive(name) || pii_is_word(name, roots) || is_numbered(name)))
+	if (is_drive(name) || pii_is_word(name, roots) || is_numbered(name))
 		return true;
 	size_t parent = 0;
 	while (parent < 16 && parent < slash && text.at[slash - parent - 1] != '/')
 		parent++;
-	return name.len && parent && slash > parent && slash - parent > from &&
-	       text.at[slash - parent - 1] == '/' &&
+	return name.len && parent && slash > parent && text.at[slash - parent - 1] == '/' &&
 	       pii_is_word((struct view){ text.at + slash - parent, parent }, parents);
 }
 
@@ -99,7 +98,7 @@ static bool is_route(struct view text, size_t at)
 
 /* Is the name that begins behind `slash` the host of a URL of files? "http://host/home" is a page.
  */
-static bool is_file_host(struct view text, size_t slash, size_t from)
+static bool is_file_host(struct view text, size_t slash)
 {
 	static const char *const schemes[PII_WORD_MAX + 1] = {
 		[3] = "ssh"
@@ -111,7 +110,7 @@ static bool is_file_host(struct view text, size_t slash, size_t from)
 		[7] = "git+ssh",
 		[13] = "vscode-remote",
 	};
-	if (slash < from + 3 || text.at[slash - 1] != '/' || text.at[slash - 2] != ':')
+	if (slash < 3 || text.at[slash - 1] != '/' || text.at[slash - 2] != ':')
 		return false;
 	size_t len = pii_run_back(text, slash - 2, PII_LOWER | PII_DASH, 16);
 	if (pii_byte(text, slash - 2 - len - 1) == '+')
@@ -127,21 +126,19 @@ static bool is_option(struct view text, size_t at)
 }
 
 /* Does the path begin at `at`, or behind a root? */
-static bool is_home_front(struct view text, size_t at, size_t from)
+static bool is_home_front(struct view text, size_t at)
 {
 	if (!at)
 		return true;
-	if (at <= from)
-		return false;
 	if (!pii_is(text.at[at - 1], PII_BASE64URL))
 		return !is_route(text, at);
-	if (is_option(text, at))
+	if (is_option(text, at) || pii_ends_escape(text, at))
 		return true;
 	size_t name = 0;
 	while (name < 65 && name < at && text.at[at - name - 1] != '/')
 		name++;
 	return name <= 64 && name < at &&
-	       (is_root(text, at - name - 1, at, from) || is_file_host(text, at - name - 1, from));
+	       (is_root(text, at - name - 1, at) || is_file_host(text, at - name - 1));
 }
 
 /* "." and "..", which are not names. */
@@ -194,14 +191,16 @@ static size_t siblings_end(struct view text, size_t end)
 	return end;
 }
 
-/* /home/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON, both slashes
- * may be escaped (\/home\/). */
+/* /home/NAME, /home2/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON,
+ * both slashes may be escaped (\/home\/). */
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
+	(void)seen;
 	size_t start = at, name = at + 1 + strlen(rule->literal);
 	if (!pii_has_at(text, at + 1, rule->literal, strlen(rule->literal)))
 		return false;
+	name += *rule->literal == 'h' ? pii_run(text, name, PII_DIGIT, 2) : 0;
 	if (at && text.at[at - 1] == '\\' && pii_byte(text, name) == '\\')
 		start--, name++;
 	if (pii_byte(text, name) != '/')
@@ -209,7 +208,7 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, str
 	while (pii_byte(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
-	if (!len || is_dots(text, name, len) || !is_home_front(text, start, seen->from))
+	if (!len || is_dots(text, name, len) || !is_home_front(text, start))
 		return false;
 	size_t end = name + len;
 	if (*rule->literal == 'U')
@@ -217,18 +216,16 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, str
 	return pii_hit(span, name, siblings_end(text, end));
 }
 
-/* An escaped slash of either kind, %2F or %5C. */
-static bool is_escaped_slash(struct view text, size_t at)
+/* Where an escaped slash of either kind ends, %2F or %5C, whose % may be escaped; 0: it is none. */
+static size_t escaped_slash_end(struct view text, size_t at)
 {
-	uint8_t second = pii_byte(text, at + 1), third = pii_byte(text, at + 2) | 0x20;
-	return pii_byte(text, at) == '%' &&
-	       ((second == '2' && third == 'f') || (second == '5' && third == 'c'));
-}
-
-static bool ends_in_escape(struct view text, size_t at)
-{
-	return at >= 3 && text.at[at - 3] == '%' && pii_is(text.at[at - 2], PII_HEX) &&
-	       pii_is(text.at[at - 1], PII_HEX);
+	size_t digits = at + 1;
+	if (pii_byte(text, at) != '%')
+		return 0;
+	while (PII_WORD_AT(text, digits, "25"))
+		digits += 2;
+	uint8_t first = pii_byte(text, digits), second = pii_byte(text, digits + 1) | 0x20;
+	return (first == '2' && second == 'f') || (first == '5' && second == 'c') ? digits + 2 : 0;
 }
 
 /* The length of a character of an escaped name: itself, or the escape of a blank or of a byte above
@@ -247,20 +244,24 @@ static size_t escaped_at(struct view text, size_t at)
 		       : 0;
 }
 
-/* %2Fhome%2Falice */
+/* %2Fhome%2Falice, or %252F and so on; at what stands in front of "2F" */
 bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	if (!is_escaped_slash(text, at))
+	size_t start = at, home = at + 3;
+	while (start > 1 && text.at[start] == '5' && text.at[start - 1] == '2')
+		start -= 2;
+	if (escaped_slash_end(text, start) != home)
 		return false;
-	size_t word = PII_WORD_AT(text, at + 3, "home")                                      ? 4
-		      : PII_WORD_AT(text, at + 4, "sers") && (text.at[at + 3] | 0x20) == 'u' ? 5
+	size_t word = PII_WORD_AT(text, home, "home")                                        ? 4
+		      : PII_WORD_AT(text, home + 1, "sers") && (text.at[home] | 0x20) == 'u' ? 5
 											     : 0;
-	size_t name = at + 3 + word + 3, end = name, len = 0;
-	if (!word || !is_escaped_slash(text, name - 3))
+	size_t name = word ? escaped_slash_end(text, home + word) : 0, end = name, len = 0;
+	if (!name)
 		return false;
-	if (at && pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT) && !ends_in_escape(text, at))
+	if (start && pii_is(text.at[start - 1], PII_BASE64URL | PII_DOT) &&
+	    !pii_ends_escape(text, start))
 		return false;
 	for (size_t n; len < 64 && (n = escaped_at(text, end)); len++)
 		end += n;
@@ -299,7 +300,18 @@ static bool has_drive(struct view text, size_t at)
 	       pii_is(text.at[at - slashes - 2], PII_LETTER);
 }
 
-/* \\server\, or \\server\share\ and one more. All backslashes may be doubled, as in JSON. */
+/* "\\?\UNC": where long names of shares begin; between the names are `one` slashes. */
+static bool is_unc(struct view text, size_t end, size_t one)
+{
+	if (!PII_WORD_BEFORE(text, end, "UNC") || pii_run_back(text, end - 3, PII_SLASH, 5) != one)
+		return false;
+	size_t mark = end - 3 - one;
+	return mark && text.at[mark - 1] == '?' &&
+	       pii_run_back(text, mark - 1, PII_SLASH, 5) == 2 * one;
+}
+
+/* \\server\, or \\server\share\ and one more, or \\?\UNC\ and these. All backslashes may be
+ * doubled, as in JSON. */
 static bool has_share(struct view text, size_t at)
 {
 	if (text.at[at - 1] != '\\')
@@ -313,6 +325,8 @@ static bool has_share(struct view text, size_t at)
 		if (!name || name == 64)
 			return false;
 		end -= name + slashes;
+		if (slashes == one && is_unc(text, end, one))
+			return true;
 		if (slashes == 2 * one)
 			return true;
 		if (slashes != one)
@@ -327,8 +341,8 @@ static bool has_device(struct view text, size_t at)
 	if (text.at[at - 1] != '\\')
 		return false;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
-	return name && (PII_WORD_AT(text, start, "HarddiskVolume") ||
-			PII_WORD_AT(text, start, "%SystemDrive%"));
+	return (name && PII_WORD_AT(text, start, "HarddiskVolume")) ||
+	       PII_WORD_BEFORE(text, at - 1, "%SystemDrive%");
 }
 
 /* At the word "Users". A name that a slash follows may hold blanks. "App\Users\List" is a class.
@@ -377,16 +391,33 @@ bool pii_find_project(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	return project_at(text, at + strlen(rule->literal), false, span);
+	return !pii_is_repeated(rule, text, at) &&
+	       project_at(text, at + strlen(rule->literal), false, span);
+}
+
+/* /_work/... and /__w/..., with slashes of either kind: GitHub's and Azure's agents */
+bool pii_find_project_agent(const struct pii_rule *rule, struct view text, size_t at,
+			    struct pii_seen *seen, struct regex_span *span)
+{
+	(void)rule, (void)seen;
+	size_t word = PII_WORD_AT(text, at + 1, "_work") ? 5
+		      : PII_WORD_AT(text, at + 1, "__w") ? 3
+							 : 0;
+	size_t end = at + 1 + word;
+	if (!word || pii_byte(text, end) != text.at[at])
+		return false;
+	/* "/_work/_work/a/": the inner one counts. */
+	bool again = pii_has_at(text, end, (const char *)text.at + at, word + 2);
+	return !again && project_at(text, end + 1, text.at[at] == '\\', span);
 }
 
 /* /builds/... where a path begins */
 bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size_t at,
 			     struct pii_seen *seen, struct regex_span *span)
 {
-	if (at && (at <= seen->from || pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)))
-		return false;
-	return pii_find_project(rule, text, at, seen, span);
+	(void)seen;
+	return !(at && pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)) &&
+	       project_at(text, at + strlen(rule->literal), false, span);
 }
 
 /* Behind the home of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's. */
@@ -413,10 +444,9 @@ bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t
 bool pii_find_project_windows(const struct pii_rule *rule, struct view text, size_t at,
 			      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule;
-	return at >= seen->from + 2 && pii_is(text.at[at - 2], PII_LETTER) &&
-	       pii_byte(text, at + 1) == 'a' && pii_is(pii_byte(text, at + 2), PII_SLASH) &&
-	       project_at(text, at + 3, true, span);
+	(void)rule, (void)seen;
+	return at >= 2 && pii_is(text.at[at - 2], PII_LETTER) && pii_byte(text, at + 1) == 'a' &&
+	       pii_is(pii_byte(text, at + 2), PII_SLASH) && project_at(text, at + 3, true, span);
 }
 
 static bool segment_at(struct view text, size_t at, struct regex_span *span)
@@ -426,12 +456,10 @@ static bool segment_at(struct view text, size_t at, struct regex_span *span)
 }
 
 /* Does "jenkins", or jenkins-2, end here? */
-static bool is_jenkins(struct view text, size_t end, size_t from)
+static bool is_jenkins(struct view text, size_t end)
 {
 	static const size_t len = sizeof "jenkins" - 1;
 	size_t word = pii_run_back(text, end, PII_BASE64URL, 32 + len);
-	if (word > end - from)
-		word = end - from;
 	for (; word >= len; word--)
 		if (PII_WORD_AT(text, end - word, "jenkins"))
 			return true;
@@ -442,8 +470,8 @@ static bool is_jenkins(struct view text, size_t end, size_t from)
 bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at,
 			struct pii_seen *seen, struct regex_span *span)
 {
-	bool agent = PII_WORD_BEFORE(text, at, "/agent") && at >= seen->from + 6;
-	return (agent || is_jenkins(text, at, seen->from)) &&
+	(void)seen;
+	return (PII_WORD_BEFORE(text, at, "/agent") || is_jenkins(text, at)) &&
 	       segment_at(text, at + strlen(rule->literal), span);
 }
 
@@ -451,10 +479,9 @@ bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at
 bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	size_t front = PII_WORD_BEFORE(text, at, "/agent/")        ? 7
-		       : PII_WORD_BEFORE(text, at, "/buildAgent/") ? 12
-								   : 0;
-	return front && at >= seen->from + front &&
+	(void)seen;
+	return (PII_WORD_BEFORE(text, at, "/agent/") ||
+		PII_WORD_BEFORE(text, at, "/buildAgent/")) &&
 	       segment_at(text, at + strlen(rule->literal), span);
 }
 

@@ -10,7 +10,7 @@ bool pii_find_directory(const struct pii_rule *rule, struct view text, size_t at
 	(void)seen;
 	size_t start = at + strlen(rule->literal), len = pii_run(text, start, PII_SEGMENT, 256);
 	return len && pii_is(pii_byte(text, start + len), PII_SLASH) &&
-	       pii_hit(span, start, start + len);
+	       !pii_is_repeated(rule, text, at) && pii_hit(span, start, start + len);
 }
 
 static bool is_letter(struct view text, size_t at)
@@ -209,15 +209,25 @@ static bool is_name_end(struct view text, size_t end, uint8_t mark)
 	       !(mark == '/' && extension && extension < 5 && text.at[end - extension - 1] == '.');
 }
 
-/* The length of a name at `start`, behind a mark; in quotation marks it ends at the next one. */
+/* The length of a name in quotation marks. Where it ends as the word for another does ("user='a,
+ * login='b'"), what stands behind that word is left to it. */
+static size_t quoted_length(struct view text, size_t start)
+{
+	size_t end = start;
+	while (end < text.len && end - start < 64 && text.at[end] != text.at[start - 1])
+		end++;
+	size_t word = end;
+	while (word > start && text.at[word - 1] == ' ')
+		word--;
+	bool assigned = word > start && (text.at[word - 1] == '=' || text.at[word - 1] == ':');
+	return (assigned && is_person(text, word - 1) ? word - 1 : end) - start;
+}
+
+/* The length of a name at `start`, behind a mark. */
 static size_t user_length(struct view text, size_t start, uint8_t mark)
 {
-	if (is_quote(text.at[start - 1])) {
-		size_t n = 0;
-		while (n < 64 && start + n < text.len && text.at[start + n] != text.at[start - 1])
-			n++;
-		return n;
-	}
+	if (is_quote(text.at[start - 1]))
+		return quoted_length(text, start);
 	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
 	return is_name_end(text, start + len, mark) ? len : 0;
 }

@@ -121,7 +121,8 @@ static bool ends_userinfo(struct view text, size_t local, size_t at)
 	if (!pii_is_at(text, local - 1, PII_USERINFO))
 		return false;
 	size_t len = pii_run_back(text, at, PII_USERINFO, USERINFO_MAX + 1), start = at - len;
-	return len <= USERINFO_MAX && PII_WORD_BEFORE(text, start, "://") &&
+	return len <= USERINFO_MAX &&
+	       (PII_WORD_BEFORE(text, start, "://") || PII_WORD_BEFORE(text, start, ":\\/\\/")) &&
 	       memchr(text.at + start, ':', len);
 }
 
@@ -252,6 +253,13 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 	return email_at(seen, text, at, &domain, span);
 }
 
+/* {", { " and a brace at the end of a line, in base64 */
+static bool begins_json(struct view text, size_t at)
+{
+	return PII_WORD_AT(text, at, "eyJ") || PII_WORD_AT(text, at, "eyA") ||
+	       PII_WORD_AT(text, at, "ewo");
+}
+
 /* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without
  * a signature, the second part must begin as JSON does. */
 bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -266,7 +274,7 @@ bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, stru
 	size_t end = pii_run_end(runs, text, header + 1, PII_BASE64URL);
 	if (pii_byte(text, end) == '.')
 		end = pii_run_end(runs, text, end, PII_BASE64URL | PII_DOT);
-	else if (!PII_WORD_AT(text, header + 1, "eyJ"))
+	else if (!begins_json(text, header + 1))
 		return false;
 	return pii_hit(span, pii_run_start(runs, text, at, PII_BASE64URL), end);
 }
@@ -297,6 +305,15 @@ static bool is_bearer(struct view text, size_t at)
 	return true;
 }
 
+/* A character of a token that is percent-encoded: + / = ~ */
+static bool is_escaped_token(struct view text, size_t at)
+{
+	uint8_t first = pii_byte(text, at + 1), second = pii_byte(text, at + 2) | 0x20;
+	return pii_byte(text, at) == '%' &&
+	       ((first == '2' && (second == 'b' || second == 'f')) ||
+		(first == '3' && second == 'd') || (first == '7' && second == 'e'));
+}
+
 /* "bearer authentication" is prose: a token is long or has a digit. = and + may be of the gap or
  * the token. */
 bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
@@ -318,6 +335,8 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
 		return false;
 	if (start > first && text.at[start - 1] == '+' && is_blank_before(text, start - 1))
 		start--, len++; /* as base64 has it: the blank has been read */
+	while (is_escaped_token(text, start + len))
+		len = pii_run_end(&seen->runs, text, start + len + 3, PII_TOKEN) - start;
 	bool long_enough = len >= 16;
 	for (size_t i = start; i < start + len && !long_enough; i++)
 		long_enough = pii_is(text.at[i], PII_DIGIT);
@@ -403,11 +422,11 @@ bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, stru
 {
 	(void)rule;
 	size_t query = pii_run_end(&seen->runs, text, at + 3, PII_URL);
-	if (query == at + 3)
+	if (query == at + 3 || PII_WORD_BEFORE(text, at, "webpack") ||
+	    PII_WORD_BEFORE(text, at, "webpack-internal"))
 		return false;
 	seen->from = query;
-	if (pii_byte(text, query) != '?' || PII_WORD_BEFORE(text, at, "webpack") ||
-	    PII_WORD_BEFORE(text, at, "webpack-internal"))
+	if (pii_byte(text, query) != '?')
 		return false;
 	size_t end = pii_run_end(&seen->runs, text, query + 1, PII_QUERY);
 	return end > query + 1 && !says_nothing(text, query, end) && pii_hit(span, query + 1, end);

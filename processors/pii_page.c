@@ -43,12 +43,13 @@ static void add_code(struct bytes *out, const char *text)
 static void add_classes(struct bytes *out, uint32_t classes)
 {
 	static const char *const names[PII_CLASSES] = {
-		"`@`",     "`.`",     "`:`",
-		"`-`",     "`/`",     "`\\`",
-		"`?`",     "`=`",     "`+`",
-		"`_`",     "`~`",     "a capital",
-		"a digit", "a blank", "a blank, `:`, `=`, `+` or `%`",
-		"`b`",     "`%`",     "a quotation mark",
+		"`@`",         "`.`",     "`:`",
+		"`-`",         "`/`",     "`\\`",
+		"`?`",         "`=`",     "`+`",
+		"`_`",         "`~`",     "a capital",
+		"a digit",     "a blank", "a blank, `:`, `=`, `+` or `%`",
+		"`b`",         "`%`",     "a quotation mark",
+		"`%` or `\\`",
 	};
 	for (unsigned i = 0; i < PII_CLASSES; i++)
 		if (classes >> i & 1)

@@ -34,14 +34,17 @@
 	NO_ROUTE("HEAD") \
 	NO_ROUTE("OPTIONS") \
 	NO_ROUTE("TRACE")
+#define PAIR "[0-9A-Fa-f]{2}"
+#define BEHIND_ESCAPE "(?-i:(?<=%" PAIR "|\\\\[nrt]|\\\\x" PAIR "|\\\\u" PAIR PAIR "))"
+#define ALONE "(?:(?<![A-Za-z0-9])|" BEHIND_ESCAPE ")"
 #define HOME_FRONT \
 	"(?:^|[^A-Za-z0-9_-]" ROUTES "|(?<![A-Za-z0-9_-])-[A-Za-z]|\\/(?:" HOME_ROOTS \
-	")|" FILE_HOST ")"
+	")|" FILE_HOST "|" BEHIND_ESCAPE ")"
 #define NAME_BYTE "[^\\/\\\\\\s:;,\"'<>|*?()\\[\\]{}]"
 #define NAME NAME_BYTE "{1,256}"
 #define SEGMENT "[^\\/\\\\\\s*]{1,256}"
 /* The rest of a header, which is read once, and the next part. */
-#define JWT_PARTS "[A-Za-z0-9_-]*+(*SKIP)\\.(?:[A-Za-z0-9_-]*+\\.|eyJ[A-Za-z0-9_-]*+)"
+#define JWT_PARTS "[A-Za-z0-9_-]*+(*SKIP)\\.(?:[A-Za-z0-9_-]*+\\.|(?:eyJ|eyA|ewo)[A-Za-z0-9_-]*+)"
 /* two levels: group and project, or a name twice */
 #define PROJECT "(" SEGMENT "\\/" SEGMENT ")\\/"
 #define HOMES "(?:users|documents and settings|home)"
@@ -52,15 +55,15 @@
 #define NO_MORE(last) "(?!" last HOMES WINDOWS_NAME("(?:") ")"
 /* On a share, below `names` folders; the last of two directories of homes counts. */
 #define SHARED(names, two, one, last, no_more) \
-	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names \
-	"}" NAME_BYTE "{1,63}" last HOMES no_more WINDOWS_USER
+	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:\\?[\\/\\\\]{" one "}(?-i:UNC)[\\/\\\\]{" one \
+	"})?(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names "}" NAME_BYTE "{1,63}" last \
+	"()" HOMES no_more WINDOWS_USER
 #define ON_SHARE(names) SHARED(names, "2", "1", "\\\\", NO_MORE("\\\\"))
 #define ON_ESCAPED_SHARE(names) SHARED(names, "4", "2", "[\\/\\\\]\\\\", NO_MORE("[\\/\\\\]\\\\"))
 #define ON_DRIVE \
-	"(?i)(?:[a-z]:[\\\\\\/]{1,4}|(?<!" NAME_BYTE ")(?-i:HarddiskVolume" NAME_BYTE \
-	"{0,18}|%SystemDrive%" NAME_BYTE \
-	"{0,19})\\\\)(?:users|documents and settings)" WINDOWS_USER
-#define ESCAPED_SLASH "%(?:2[Ff]|5[Cc])"
+	"(?i)(?:[a-z]:[\\\\\\/]{1,4}|(?-i:(?<!" NAME_BYTE ")HarddiskVolume" NAME_BYTE \
+	"{0,18}|%SystemDrive%)\\\\)()(?:users|documents and settings)" WINDOWS_USER
+#define ESCAPED_SLASH "%(?:25)*(?:2[Ff]|5[Cc])"
 /* Behind a name whose value is secret. */
 #define SECRET_KEY(word) "|" word "key|" word "[_-]key"
 #define SECRET_KEYS \
@@ -74,19 +77,28 @@
 	SECRET_KEY("subscription") \
 	SECRET_KEY("signing") \
 	SECRET_KEY("shared") \
-	SECRET_KEY("(?<![a-z0-9])auth")
+	SECRET_KEY(ALONE "auth")
 #define SECRET \
 	"(?i)(?<=password|passwd|passphrase|secret|(?<!publickey)token" SECRET_KEYS \
-	"|credential|credentials|sessionid|session[_-]id|signature|(?<![a-z0-9])pass" \
-	"|(?<![a-z0-9])pwd|(?<![a-z0-9])auth|(?<![a-z0-9])sig)"
+	"|secret_key_base|credential|credentials|sessid|sessionid|session[_-]id|signature|" ALONE \
+	"pass|" ALONE "pwd|" ALONE "auth|" ALONE "sig)"
 /* Up to where another name ends, if nothing but its mark follows. */
-#define UP_TO_NAME(bytes, end) "(" bytes "+?(?=" SECRET "[:=]? *" end ")|" bytes "+)"
+#define NAME_QUOTE "(?:\\\\?[\"'])?"
+#define UP_TO_NAME(bytes, end) \
+	"(" bytes "+?(?=" SECRET NAME_QUOTE " *(?:=>|[:=])? *" end ")|" bytes "+)"
 #define QUOTED_BY(mark) \
 	UP_TO_NAME("(?:[^" mark "\\\\]|\\\\.|\\\\\\z)", "(?:" mark "|\\z)") \
 	"|\\\\" mark UP_TO_NAME("(?:(?!\\\\" mark ").)", "(?:\\\\" mark "|\\z)")
 #define QUOTED "\"" QUOTED_BY("\"") "|'" QUOTED_BY("'")
 #define WORD "[^\\s\"'<>&;]"
 #define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])" UP_TO_NAME(WORD, "(?!" WORD ")") ")"
+/* A password as people choose them, and a token as generators draw them. */
+#define CHOSEN \
+	"((?-i:(?=[a-z0-9])(?=" WORD "*[0-9])|(?=[A-Z])(?=" WORD "*[0-9](?:(?![0-9])" WORD \
+	")+[0-9]))" WORD "{8,}(?<!:))"
+#define DRAWN \
+	"((?=[A-Za-z0-9_+-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)"
+#define SPACED_MARK "(?:" NAME_QUOTE " {1,4}:| {1,4}=) {1,4}"
 #define DOMAIN_NAME \
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
 #define WIDE_AT "\\xef\\xbc\\xa0"
@@ -95,17 +107,18 @@
 #define CARD_GROUPS(gap) \
 	"[2-8][0-9]{3}" gap "(?:[0-9]{4}" gap "[0-9]{4}" gap "[0-9]{1,4}(?:(?<=[0-9]{4})" gap \
 	"[0-9]{1,3})?|[0-9]{6}" gap "[0-9]{1,5})"
-#define PAIR "[0-9A-Fa-f]{2}"
 #define MAC(gap) \
 	"(?<![A-Za-z0-9])(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR \
 	"){5}(?:" gap PAIR gap PAIR ")?"
 #define HOME_OF(word) \
-	HOME_FRONT "(?:\\/" word "\\/|\\\\\\/" word "\\\\\\/)(?:\\/|\\.\\/)*+(" NAME ")"
+	HOME_FRONT "(?|()\\/" word "\\/|\\\\()\\/" word "\\\\\\/)(?:\\/|\\.\\/)*+(" NAME ")"
 
 /* clang-format off */
 static const struct reference_rule {
 	enum pii_detector detector;
-	const char *pattern; /* group 1, if there is one, is the part that is masked */
+	/* Group 1, if there is one, is the part that is masked. If there are two, the first one
+	 * stands at the anchor: what is in front of it may belong to an earlier match. */
+	const char *pattern;
 	bool (*confirm)(struct view text, struct regex_span *span);
 } reference_rules[] = {
 	{ PII_EMAIL, "@" DOMAIN_NAME, is_email },
@@ -116,7 +129,7 @@ static const struct reference_rule {
 		     "(?:" NARROW "[A-Za-z\\x80-\\xff]){2,24}", is_email_narrow },
 	{ PII_EMAIL, WIDE_AT "(?:" NARROW "[A-Za-z0-9.\\x80-\\xff-])+", is_email_wide },
 	{ PII_IPV4, "[0-9]{1,3}(?:\\.[0-9]{1,3}){3}", is_ipv4 },
-	{ PII_IPV4, "(?<![A-Za-z0-9])(?i:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
+	{ PII_IPV4, ALONE "(?i:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
 	{ PII_IPV6, "::1", is_loopback },
 	{ PII_MAC, MAC(":"), is_mac },
 	{ PII_MAC, MAC("-"), is_mac },
@@ -132,17 +145,17 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "npm_[A-Za-z0-9]{36,}", is_prefix },
 	{ PII_ACCESS_KEY, "[rs]k_(?:live|test)_[A-Za-z0-9]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "xox[abcdeoprs]-[A-Za-z0-9-]{10,}", is_prefix },
-	{ PII_ACCESS_KEY, "glpat-[A-Za-z0-9_-]{20,}", is_prefix },
+	{ PII_ACCESS_KEY, "gl(?:pat|ptt|cbt|imt|rt|dt|ft|soat|agent)-[A-Za-z0-9_-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "sk-(?:ant|proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", is_prefix },
-	{ PII_ACCESS_KEY, "sk-[A-Za-z0-9]{48}", is_alone },
+	{ PII_ACCESS_KEY, "sk-[A-Za-z0-9]{48}", is_free },
 	{ PII_ACCESS_KEY, "GOCSPX-[A-Za-z0-9_-]{28,}", is_prefix },
-	{ PII_ACCESS_KEY, "ya29\\.[A-Za-z0-9_-]{20,}", is_prefix },
+	{ PII_ACCESS_KEY, "ya29\\.[A-Za-z0-9_.-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}", is_prefix },
-	{ PII_ACCESS_KEY, "(?:Account|Access)Key=([A-Za-z0-9+\\/]{32,}={0,2})" },
+	{ PII_ACCESS_KEY, "(?:Account|Access)Key=(?=[A-Za-z0-9+\\/]{32})([A-Za-z0-9+\\/]+?(?=(?:Account|Access)Key=)|[A-Za-z0-9+\\/]++={0,2})" },
 	{ PII_ACCESS_KEY, "(?<=[A-Za-z0-9_~.-]{3}[0-9])Q~[A-Za-z0-9_~.-]{31,34}", is_azure },
 	{ PII_ACCESS_KEY, "-----BEGIN [A-Z ]{0,32}PRIVATE KEY", is_to_end },
 	{ PII_ACCESS_KEY, "xapp-[A-Za-z0-9-]{20,}", is_prefix },
-	{ PII_ACCESS_KEY, "hooks\\.slack\\.com\\/[A-Za-z0-9+\\/]{20,}", is_prefix },
+	{ PII_ACCESS_KEY, "hooks\\.slack\\.com(?=\\/|\\\\\\/|%2[Ff])(?:[A-Za-z0-9+\\/]|\\\\\\/|%2[Ff])+", is_hook },
 	{ PII_ACCESS_KEY, "whsec_[A-Za-z0-9+\\/]{24,}", is_prefix },
 	{ PII_ACCESS_KEY, "glsa_[A-Za-z0-9_]{41,}", is_prefix },
 	{ PII_ACCESS_KEY, "glc_[A-Za-z0-9+\\/]{32,}", is_prefix },
@@ -154,7 +167,7 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "hv[sbr]\\.[A-Za-z0-9_-]{24,}", is_prefix },
 	{ PII_ACCESS_KEY, "shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}", is_prefix },
 	{ PII_ACCESS_KEY, "dapi[0-9A-Fa-f]{32}(?![A-Za-z0-9])(?:-[0-9])?", is_prefix },
-	{ PII_ACCESS_KEY, "(?:SK|AC)[0-9A-Fa-f]{32}", is_alone },
+	{ PII_ACCESS_KEY, "(?:SK|AC)[0-9A-Fa-f]{32}", is_free },
 	{ PII_ACCESS_KEY, "AT[AC]TT3[A-Za-z0-9_-]{40,}(?:=[0-9A-Fa-f]{8}(?![A-Za-z0-9]))?", is_prefix },
 	{ PII_ACCESS_KEY, "ATBB[A-Za-z0-9]{28,}", is_prefix },
 	{ PII_ACCESS_KEY, "lin_api_[A-Za-z0-9]{40,}", is_prefix },
@@ -176,18 +189,22 @@ static const struct reference_rule {
 	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} "
 		       "[0-9]{4}|-[0-9]{4}-[0-9]{4})", is_aadhaar },
 	{ PII_UUID, "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", is_alone },
-	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", is_bearer },
-	{ PII_BASIC, "(?i)basic(?:[ \\t]|%20){1,8}([A-Za-z0-9+\\/]{8,4096}={0,2})", is_basic },
+	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,}(?:%(?:2[bf]|3d|7e)[A-Za-z0-9._~+\\/=-]*)*)", is_bearer },
+	{ PII_BASIC, "(?i)basic(?:\\+|(?:[ \\t]|%20){1,8})([A-Za-z0-9+\\/]{8,4096}={0,2})", is_basic },
 	{ PII_CREDENTIAL, "(?s)" SECRET "(?<!(?<![_-])pwd(?==[.\\/\\\\]))=(?![=(~])" VALUE, is_assigned },
 	{ PII_CREDENTIAL, SECRET "%(?:25)*3D((?:(?!%(?:25)*26)[^\\s\"'<>&;])+)" },
-	{ PII_CREDENTIAL, "(?s)" SECRET "\\\\?[\"']: {0,4}(?|" QUOTED ")" },
+	{ PII_CREDENTIAL, "(?s)" SECRET "=> {0,4}(?|" QUOTED ")" },
+	{ PII_CREDENTIAL, "(?s)" SECRET "\\\\?[\"'](?::|=>) {0,4}(?|" QUOTED ")" },
+	{ PII_CREDENTIAL, "(?s)" SECRET "(?:" NAME_QUOTE " {1,4}(?:: {1,4}|=> {0,4})| {1,4}= {1,4})(?|" QUOTED ")" },
+	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase)" SPACED_MARK CHOSEN },
+	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase)" SPACED_MARK DRAWN, is_random },
 	{ PII_CREDENTIAL, "(?s)" SECRET " {1,4}(?![ -])" VALUE, is_option },
 	{ PII_CREDENTIAL, "(?s)" SECRET ": {1,4}(?! )" VALUE, is_header },
-	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}((?=[A-Za-z0-9_+-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)"
-			  "(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)", is_drawn },
-	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}((?-i:(?=[a-z0-9]))(?=[^\\s\"'<>&;]*[0-9])[^\\s\"'<>&;]{8,}(?<!:))", is_no_header },
+	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}" DRAWN, is_drawn },
+	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}" CHOSEN, is_no_header },
+	{ PII_URL_CREDENTIALS, ":\\\\\\/\\\\\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
-	{ PII_HOME_DIRECTORY, HOME_OF("home"), is_home },
+	{ PII_HOME_DIRECTORY, HOME_OF("home[0-9]{0,2}"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },
 	{ PII_HOME_DIRECTORY, ON_SHARE("0"), is_windows },
 	{ PII_HOME_DIRECTORY, ON_SHARE("1"), is_windows },
@@ -196,21 +213,20 @@ static const struct reference_rule {
 	{ PII_HOME_DIRECTORY, ON_ESCAPED_SHARE("1"), is_windows },
 	{ PII_HOME_DIRECTORY, SHARED("2", "4", "2", "[\\/\\\\]\\\\", ""), is_windows },
 	{ PII_HOME_DIRECTORY, ON_DRIVE, is_windows },
-	{ PII_HOME_DIRECTORY, "(?:(?<![A-Za-z0-9_.-])|(?<=%" PAIR "))" ESCAPED_SLASH "(?:home|[Uu]sers)" ESCAPED_SLASH
+	{ PII_HOME_DIRECTORY, "(?:(?<![A-Za-z0-9_.-])|" BEHIND_ESCAPE ")" ESCAPED_SLASH "(?:home|[Uu]sers)" ESCAPED_SLASH
 	  "((?:[A-Za-z0-9_.~\\x80-\\xff-]|%20|%[89A-Fa-f][0-9A-Fa-f]){1,64})" },
 	{ PII_URL_QUERY, "\\?(?!\\.)([A-Za-z0-9_.\\[\\]%-]{1,64}=[^\\s\"'<>#]+)", is_query },
-	{ PII_URL_QUERY, "(?:(?<=webpack)|(?<=webpack-internal)):\\/\\/[^\\s?\"'<>]++(*SKIP)(*F)"
-			 "|:\\/\\/[^\\s?\"'<>]++(*SKIP)\\?([^\\s\"'<>#]+)", is_query },
-	{ PII_WORKSPACE, "(?:^|[^A-Za-z0-9_.-])\\/builds\\/" PROJECT },
-	{ PII_WORKSPACE, "\\/_work\\/" PROJECT },
-	{ PII_WORKSPACE, "\\/__w\\/" PROJECT },
+	{ PII_URL_QUERY, "(?<!webpack)(?<!webpack-internal):\\/\\/[^\\s?\"'<>]++(*SKIP)\\?([^\\s\"'<>#]+)", is_query },
+	{ PII_WORKSPACE, "(?<![A-Za-z0-9_.-])\\/builds\\/" PROJECT },
+	{ PII_WORKSPACE, "(?|(\\/)(?:_work\\/(?!_work\\/)|__w\\/(?!__w\\/))" PROJECT
+	  "|(\\\\)(?:_work\\\\(?!_work\\\\)|__w\\\\(?!__w\\\\))(" SEGMENT "[\\\\\\/]" SEGMENT ")[\\\\\\/])" },
 	{ PII_WORKSPACE, "\\/(?:home|Users)\\/(?:(?:runner|vsts)\\/" "work|travis\\/build|gitlab-runner\\/builds)\\/" PROJECT },
-	{ PII_WORKSPACE, "\\/buildkite-agent\\/builds\\/" PROJECT },
-	{ PII_WORKSPACE, "(?:jenkins[A-Za-z0-9_-]{0,32}|\\/agent)\\/workspace\\/(" SEGMENT ")\\/" },
-	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/work\\/(" SEGMENT ")\\/" },
+	{ PII_WORKSPACE, "\\/buildkite-agent\\/builds\\/(?!buildkite-agent\\/builds\\/)" PROJECT },
+	{ PII_WORKSPACE, "(?:jenkins[A-Za-z0-9_-]{0,32}|\\/agent)()\\/workspace\\/(" SEGMENT ")\\/" },
+	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/()work\\/(" SEGMENT ")\\/" },
 	{ PII_WORKSPACE, "\\/_bazel_(" SEGMENT "(?:\\/[0-9a-f]{32})?)" },
 	{ PII_WORKSPACE, "\\/go-build([0-9]{4,20})" },
-	{ PII_WORKSPACE, "[A-Za-z]:[\\\\\\/]a[\\\\\\/](" SEGMENT "[\\\\\\/]" SEGMENT ")[\\\\\\/]" },
+	{ PII_WORKSPACE, "[A-Za-z]:()[\\\\\\/]a[\\\\\\/](" SEGMENT "[\\\\\\/]" SEGMENT ")[\\\\\\/]" },
 };
 /* clang-format on */
 
@@ -272,15 +288,19 @@ static bool reference_run(struct reference *r, size_t index, struct view text)
 {
 	const struct reference_rule *rule = &reference_rules[index];
 	bool found = false;
-	for (size_t from = 0; from < text.len;) {
+	for (size_t from = 0, last = 0; from < text.len;) {
 		enum regex_result result = regex_find(r->patterns[index], r->memory, text, from);
 		r->overflowed |= result == REGEX_ERROR;
 		if (result != REGEX_YES)
 			break;
-		struct regex_span whole = regex_group(r->memory, 0), span = whole;
-		if (regex_group(r->memory, 1).set)
-			span = regex_group(r->memory, 1);
-		bool hit = span.end > span.start && (!rule->confirm || rule->confirm(text, &span));
+		struct regex_span whole = regex_group(r->memory, 0), span = whole,
+				  first = regex_group(r->memory, 1),
+				  second = regex_group(r->memory, 2);
+		size_t anchor = second.set ? first.start : whole.start;
+		if (first.set)
+			span = second.set ? second : first;
+		bool hit = span.end > span.start && anchor >= last &&
+			   (!rule->confirm || rule->confirm(text, &span));
 		if (hit)
 			reference_add(r, text,
 				      (struct reference_part){
@@ -288,10 +308,9 @@ static bool reference_run(struct reference *r, size_t index, struct view text)
 					      rule->detector == PII_HOME_DIRECTORY ||
 						      rule->detector == PII_WORKSPACE });
 		found |= hit;
-		/* What was no hit may hide one that begins a little later; the front of a path is
-		 * no one's, so it may have the name of another. */
-		bool all = hit && rule->confirm != is_windows;
-		size_t next = all ? span.end : whole.start + 1;
+		last = hit ? span.end : last;
+		/* What was no hit may hide one that begins a little later. */
+		size_t next = hit && !second.set ? span.end : whole.start + 1;
 		from = next > from ? next : from + 1;
 	}
 	return found;

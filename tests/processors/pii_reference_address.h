@@ -98,7 +98,8 @@ static bool ends_userinfo(struct view text, size_t at)
 		colon |= n && text.at[at - n - 1] == ':';
 		n++;
 	}
-	return colon && n <= 128 && at - n >= 3 && memcmp(text.at + at - n - 3, "://", 3) == 0;
+	return colon && n <= 128 &&
+	       (is_word_before(text, at - n, "://") || is_word_before(text, at - n, ":\\/\\/"));
 }
 
 static bool is_email_of(struct view text, struct regex_span *span, size_t separator)
@@ -212,7 +213,8 @@ static bool is_ipv4(struct view text, struct regex_span *span)
 		if (number > 255)
 			return false;
 	}
-	if (isalnum(front) || front == '.' || isalnum(back) || is_named_version(text, span) ||
+	bool glued = isalpha(front) ? !ends_escape(text, span->start) : isdigit(front);
+	if (glued || front == '.' || isalnum(back) || is_named_version(text, span) ||
 	    is_labelled_version(text, span) || is_installed_version(text, span))
 		return false;
 	return !(back == '.' && isdigit(behind(text, span->end + 1)));

@@ -120,7 +120,7 @@ static bool is_iban(struct view text, struct regex_span *span)
 	}
 	for (size_t i = 0; i < n; i++)
 		rest = (rest * 10 + (unsigned)(digits[i] - '0')) % 97;
-	return rest == 1 && is_alone(text, span);
+	return rest == 1 && is_free(text, span);
 }
 
 /* Area 000, 666, 9xx, group 00 and serial 0000 are never given (SSA, since 2011). */
@@ -157,7 +157,9 @@ static bool is_phone(struct view text, struct regex_span *span)
 		count += isdigit(text.at[i]) != 0;
 	if (count < 8 || count > 15)
 		return false;
-	if (!escape && (isalnum(front) || front == '+' || front == '-' ||
+	bool glued =
+		isalnum(front) && !(text.at[span->start] == '+' && ends_escape(text, span->start));
+	if (!escape && (glued || front == '+' || front == '-' ||
 			(front == '.' && text.at[span->start] != '+')))
 		return false;
 	return ends_phone(text, span);

@@ -21,7 +21,14 @@ static bool is_jwt(struct view text, struct regex_span *span)
 static bool is_aws(struct view text, struct regex_span *span)
 {
 	uint8_t front = before(text, span), back = behind(text, span->end);
-	return !isupper(front) && !isdigit(front) && !isupper(back) && !isdigit(back);
+	return ((!isupper(front) && !isdigit(front)) || ends_escape(text, span->start)) &&
+	       !isupper(back) && !isdigit(back);
+}
+
+/* What follows the host is long enough to be the token. */
+static bool is_hook(struct view text, struct regex_span *span)
+{
+	return is_prefix(text, span) && span->end - span->start > strlen("hooks.slack.com") + 20;
 }
 
 /* With the four bytes in front, in which another one may end. */
@@ -133,12 +140,17 @@ static bool is_assigned(struct view text, struct regex_span *span)
 }
 
 /* Digits stand in two places. */
-static bool is_drawn(struct view text, struct regex_span *span)
+static bool is_random(struct view text, struct regex_span *span)
 {
 	unsigned places = 0;
 	for (size_t i = span->start; i < span->end; i++)
 		places += isdigit(text.at[i]) && !isdigit(text.at[i - 1]);
-	return places > 1 && is_no_header(text, span);
+	return places > 1;
+}
+
+static bool is_drawn(struct view text, struct regex_span *span)
+{
+	return is_random(text, span) && is_no_header(text, span);
 }
 
 /* name=true&name=false */

@@ -29,11 +29,6 @@ static struct view cut(struct view text, const struct regex_span *span)
 	return (struct view){ text.at + span->start, span->end - span->start };
 }
 
-static bool is_prefix(struct view text, struct regex_span *span)
-{
-	return !isalnum(before(text, span));
-}
-
 static bool is_alone(struct view text, struct regex_span *span)
 {
 	return !isalnum(before(text, span)) && !isalnum(behind(text, span->end));
@@ -69,6 +64,32 @@ static size_t digits_of(struct view text, const struct regex_span *span, uint8_t
 		if (isdigit(text.at[i]))
 			out[count++] = text.at[i] - '0';
 	return count;
+}
+
+/* An escaped character: %3D, \\n, \\x3d, \\u003d. */
+static bool ends_escape(struct view text, size_t at)
+{
+	size_t digits = 0;
+	while (digits < 4 && digits < at && isxdigit(text.at[at - digits - 1]))
+		digits++;
+	if (is_word_before(text, at, "\\n") || is_word_before(text, at, "\\r") ||
+	    is_word_before(text, at, "\\t"))
+		return true;
+	if (digits < 2)
+		return false;
+	return is_word_before(text, at - 2, "%") || is_word_before(text, at - 2, "\\x") ||
+	       (digits == 4 && is_word_before(text, at - 4, "\\u"));
+}
+
+/* No letter or digit stands in front, but the end of an escaped character. */
+static bool is_prefix(struct view text, struct regex_span *span)
+{
+	return !isalnum(before(text, span)) || ends_escape(text, span->start);
+}
+
+static bool is_free(struct view text, struct regex_span *span)
+{
+	return is_prefix(text, span) && !isalnum(behind(text, span->end));
 }
 
 /* Of a symbol, by the compiler. */
