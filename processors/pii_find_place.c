@@ -8,7 +8,10 @@ bool pii_find_directory(const struct pii_rule *rule, struct view text, size_t at
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t start = at + strlen(rule->literal), len = pii_run(text, start, PII_SEGMENT, 256);
+	size_t start = at + strlen(rule->literal);
+	while (pii_byte(text, start) == '/' || PII_WORD_AT(text, start, "./"))
+		start += text.at[start] == '/' ? 1 : 2;
+	size_t len = pii_run(text, start, PII_SEGMENT, 256);
 	return len && pii_is(pii_byte(text, start + len), PII_SLASH) &&
 	       !pii_is_repeated(rule, text, at) && pii_hit(span, start, start + len);
 }
@@ -29,16 +32,19 @@ static bool is_blank(uint8_t byte)
 static size_t statement_start(struct view text)
 {
 	size_t at = 0;
-	for (int comments = 0; comments < 2; comments++) {
+	for (int comments = 0; comments < 4; comments++) {
 		while (at < STATEMENT_FRONT_MAX &&
 		       (is_blank(pii_byte(text, at)) || pii_byte(text, at) == '('))
 			at++;
-		if (!PII_WORD_AT(text, at, "/*"))
+		const char *mark = PII_WORD_AT(text, at, "/*")   ? "*/"
+				   : PII_WORD_AT(text, at, "--") ? "\n"
+								 : NULL;
+		if (!mark)
 			break;
 		size_t left =
 			text.len - at < STATEMENT_FRONT_MAX ? text.len - at : STATEMENT_FRONT_MAX;
-		const uint8_t *end = memmem(text.at + at, left, "*/", 2);
-		at = end ? (size_t)(end - text.at) + 2 : at;
+		const uint8_t *end = memmem(text.at + at, left, mark, strlen(mark));
+		at = end ? (size_t)(end - text.at) + strlen(mark) : at;
 	}
 	return at;
 }
@@ -89,10 +95,22 @@ bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t a
 	return pii_hit(span, at + 1, end);
 }
 
+/* 42, 4.2, 4e2, 0x2a */
+static size_t sql_number_end(struct view text, size_t at)
+{
+	if (pii_byte(text, at) == '0' && (pii_byte(text, at + 1) | 0x20) == 'x')
+		return at + 2 + pii_run(text, at + 2, PII_HEX, SIZE_MAX);
+	size_t end = at + pii_run(text, at, PII_DIGIT | PII_DOT, SIZE_MAX), power = end + 1;
+	power += pii_byte(text, power) == '-' || pii_byte(text, power) == '+';
+	if ((pii_byte(text, end) | 0x20) == 'e' && pii_is_at(text, power, PII_DIGIT))
+		end = power + pii_run(text, power, PII_DIGIT, SIZE_MAX);
+	return end;
+}
+
 bool pii_find_sql_number(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	size_t end = at + pii_run(text, at, PII_DIGIT | PII_DOT, SIZE_MAX);
+	size_t end = sql_number_end(text, at);
 	(void)rule;
 	if (!is_statement(text)) {
 		seen->from = text.len;
@@ -148,7 +166,7 @@ static bool is_behind_preposition(struct view text, size_t start)
 }
 
 /* Does a word for a person end here? In prose, it needs a preposition. */
-static bool is_person(struct view text, size_t end)
+static bool is_person(struct view text, size_t end, bool prose)
 {
 	static const char *const words[] = { "user",   "username", "user_name", "user-name",
 					     "login",  "account",  "customer",  "member",
@@ -163,7 +181,7 @@ static bool is_person(struct view text, size_t end)
 		       (text.at[end - n - 1] | 0x20) == ((uint8_t)words[i][len - n - 1] | 0x20))
 			n++;
 		if (n == len && !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM)))
-			return pii_byte(text, end) != ' ' || is_behind_preposition(text, end - len);
+			return !prose || is_behind_preposition(text, end - len);
 	}
 	return false;
 }
@@ -220,7 +238,7 @@ static size_t quoted_length(struct view text, size_t start)
 	while (word > start && text.at[word - 1] == ' ')
 		word--;
 	bool assigned = word > start && (text.at[word - 1] == '=' || text.at[word - 1] == ':');
-	return (assigned && is_person(text, word - 1) ? word - 1 : end) - start;
+	return (assigned && is_person(text, word - 1, false) ? word - 1 : end) - start;
 }
 
 /* The length of a name at `start`, behind a mark. */
@@ -229,6 +247,9 @@ static size_t user_length(struct view text, size_t start, uint8_t mark)
 	if (is_quote(text.at[start - 1]))
 		return quoted_length(text, start);
 	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
+	bool assigned = mark == '=' || mark == ':';
+	if (assigned && (pii_byte(text, start + len) == '@' || pii_byte(text, start + len) == '\\'))
+		len += 1 + pii_run(text, start + len + 1, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
 	return is_name_end(text, start + len, mark) ? len : 0;
 }
 
@@ -237,9 +258,11 @@ bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	size_t mark = at + is_quote(text.at[at]), start = mark + 1;
+	size_t mark = at + is_quote(text.at[at]);
+	mark += PII_WORD_AT(text, mark, " : ") || PII_WORD_AT(text, mark, " = ");
+	size_t start = mark + 1;
 	bool assigned = pii_byte(text, mark) == ':' || pii_byte(text, mark) == '=';
-	if ((mark > at && !assigned) || !is_person(text, at))
+	if ((mark > at && !assigned) || !is_person(text, at, text.at[mark] == ' '))
 		return false;
 	start += assigned && pii_byte(text, start) == ' ';
 	start += assigned && is_quote(pii_byte(text, start));

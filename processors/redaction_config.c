@@ -49,7 +49,8 @@ bool redaction_rules_init(struct redaction_rules *rules, const struct redaction_
 		.allow_all_keys = config->allow_all_keys,
 		.redact_all_types = config->redact_all_types,
 		.structural = config->structural.index == REDACTION_STRUCTURAL_ALLOW,
-		.summary = config->summary.index != REDACTION_SILENT,
+		.summary = config->summary.index == REDACTION_INFO ||
+			   config->summary.index == REDACTION_DEBUG,
 	};
 	return init_roles(rules, config, err) &&
 	       key_rules_init(&rules->allowed, &sets.allowed, err) &&
@@ -134,7 +135,7 @@ static const struct config_table db_table = { sizeof(struct redaction_db_config)
 					      false };
 
 static const char *const structural_choices[] = { "allow", "deny", NULL };
-static const char *const summary_choices[] = { "silent", "info", "debug", NULL };
+static const char *const summary_choices[] = { "silent", "info", "debug", "", NULL };
 
 #define ROW(member, ...) CONFIG_ROW(struct redaction_config, member, .key = #member, __VA_ARGS__)
 
@@ -168,7 +169,7 @@ static const struct config_row rows[] = {
 	ROW(summary, .def = "silent", .choices = summary_choices,
 	    .help = "`info` adds attributes with the number of removed, masked, allowed and "
 		    "ignored attributes to resources, scopes and Profiles. `debug` does the same; "
-		    "it does not add names of keys."),
+		    "it does not add names of keys. `\"\"` means `silent`."),
 	CONFIG_SECTION(struct redaction_config, url_sanitizer, url_table, .key = "url_sanitizer",
 		       .help = "Not supported: an error if it is enabled."),
 	CONFIG_SECTION(struct redaction_config, db_sanitizer, db_table, .key = "db_sanitizer",

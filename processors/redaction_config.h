@@ -7,7 +7,7 @@
 
 /* The configuration of `redaction`: the Collector's keys, and two of ours. */
 enum { REDACTION_STRUCTURAL_ALLOW, REDACTION_STRUCTURAL_DENY };
-enum { REDACTION_SILENT, REDACTION_INFO, REDACTION_DEBUG };
+enum { REDACTION_SILENT, REDACTION_INFO, REDACTION_DEBUG, REDACTION_UNSET };
 
 enum { REDACTION_STORES = 7 };
 

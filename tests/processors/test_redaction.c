@@ -388,6 +388,15 @@ static void many_matches_mask_the_whole_string(void **state)
 	assert_int_equal(strlen(tables_value(&p, p.resources.at[0].attributes, "b")), 4 * 512);
 }
 
+static void an_empty_summary_is_silent(void **state)
+{
+	(void)state;
+	open_policy("{allowed_keys: [a], summary: ''}");
+	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "b", "v"), 0);
+	assert_true(policy_run(&policy, &p));
+	assert_int_equal(p.resources.at[0].attributes.count, 0);
+}
+
 static void roles_select_strings(void **state)
 {
 	(void)state;
@@ -503,6 +512,7 @@ int main(void)
 		TEST(a_key_that_was_invalid_is_neither_allowed_nor_ignored),
 		TEST(what_cannot_be_searched_is_masked),
 		TEST(many_matches_mask_the_whole_string),
+		TEST(an_empty_summary_is_silent),
 		TEST(roles_select_strings),
 		TEST(a_summary_has_counts_and_no_names),
 		TEST(a_summary_counts_allowed_values_even_if_none_are_blocked),
