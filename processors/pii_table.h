@@ -358,7 +358,7 @@ PII_DETECTOR(URL_CREDENTIALS, "url_credentials", true, 0,
 		 { "redis://admin:pw%40642@db.example.com/0", "redis://****@db.example.com/0" }),
 	OTHERS("https://example.com:443/@scope/x", "ssh://git@host/x", "webpack://@scope/pkg", "http://a:@host"),
 	RULES({ .literal = "://", .back = 1, .find = pii_find_userinfo,
-		.needs = { .classes = PII_HAS_AT, .colons = 2, .length = 8 } },
+		.needs = { .classes = PII_HAS_AT, .colons = 2, .length = 7 } },
 	      { .literal = ":\\/\\/", .back = 3, .find = pii_find_userinfo,
 		.needs = { .classes = PII_HAS_AT | PII_HAS_BACKSLASH, .colons = 2, .length = 9 } }))
 

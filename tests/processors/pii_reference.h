@@ -84,14 +84,14 @@
 	"pass|" ALONE "pwd|" ALONE "auth|" ALONE "sig)"
 /* Up to where another name ends, if nothing but its mark follows. */
 #define NAME_QUOTE "(?:\\\\?[\"'])?"
-#define UP_TO_NAME(bytes, end) \
-	"(" bytes "+?(?=" SECRET NAME_QUOTE " *(?:=>|[:=])? *" end ")|" bytes "+)"
+#define UP_TO_NAME(bytes, quote, end) \
+	"(" bytes "+?(?=" SECRET quote " *(?:=>|[:=])? *" end ")|" bytes "+)"
 #define QUOTED_BY(mark) \
-	UP_TO_NAME("(?:[^" mark "\\\\]|\\\\.|\\\\\\z)", "(?:" mark "|\\z)") \
-	"|\\\\" mark UP_TO_NAME("(?:(?!\\\\" mark ").)", "(?:\\\\" mark "|\\z)")
+	UP_TO_NAME("(?:[^" mark "\\\\]|\\\\.|\\\\\\z)", NAME_QUOTE, "(?:" mark "|\\z)") \
+	"|\\\\" mark UP_TO_NAME("(?:(?!\\\\" mark ").)", NAME_QUOTE, "(?:\\\\" mark "|\\z)")
 #define QUOTED "\"" QUOTED_BY("\"") "|'" QUOTED_BY("'")
 #define WORD "[^\\s\"'<>&;]"
-#define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])" UP_TO_NAME(WORD, "(?!" WORD ")") ")"
+#define VALUE "(?|" QUOTED "|(?!\\\\?[\"'])" UP_TO_NAME(WORD, "", "(?!" WORD ")") ")"
 /* A password as people choose them, and a token as generators draw them. */
 #define CHOSEN \
 	"((?-i:(?=[a-z0-9])(?=" WORD "*[0-9])|(?=[A-Z])(?=" WORD "*[0-9](?:(?![0-9])" WORD \

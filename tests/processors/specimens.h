@@ -416,6 +416,7 @@ static const char *const shortest[] = {
 	"hooks.slack.com/01234567890123456789",
 	"%3DAKIAIOSFODNN7EXAMPLE",
 	":\\/\\/:b@c",
+	"://:b@c",
 	"/__w/a/b/",
 	"pwd => \"a",
 	"pwd = \"a",
