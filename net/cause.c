@@ -25,6 +25,8 @@ static const struct {
 	[CAUSE_TLS_TIMEOUT] = { HANDSHAKE, "TLS handshake timed out" },
 	[CAUSE_TLS_VERSION] = { HANDSHAKE, "no common TLS version or cipher" },
 	[CAUSE_TLS_REJECTED] = { HANDSHAKE, "TLS handshake rejected by the server" },
+	[CAUSE_TLS_NAME] = { HANDSHAKE, "name unknown to the TLS server" },
+	[CAUSE_TLS_NO_HTTP1] = { HANDSHAKE, "TLS server without HTTP/1.1" },
 	[CAUSE_TLS_NO_HTTP2] = { HANDSHAKE, "TLS server without HTTP/2" },
 	[CAUSE_TLS_CLIENT_CERTIFICATE] = { HANDSHAKE, "client certificate missing or rejected" },
 	[CAUSE_TLS_CLOSED] = { HANDSHAKE, "connection closed in the TLS handshake" },

@@ -20,7 +20,9 @@ enum cause_kind {
 	CAUSE_NOT_TLS,
 	CAUSE_TLS_TIMEOUT,
 	CAUSE_TLS_VERSION,
-	CAUSE_TLS_REJECTED, /* for that, or because there is no client certificate (TLS 1.2) */
+	CAUSE_TLS_REJECTED, /* by an alert that has no row of its own */
+	CAUSE_TLS_NAME,
+	CAUSE_TLS_NO_HTTP1,
 	CAUSE_TLS_NO_HTTP2,
 	CAUSE_TLS_CLIENT_CERTIFICATE,
 	CAUSE_TLS_CLOSED,

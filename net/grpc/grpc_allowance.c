@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/client_socket.h"
 #include "net/tls/tls_failure.h"
 
-#define KNOWN_VERSION "29."       /* the prefix of core's version string, in 1.51 */
-#define DESCRIPTORS_MAX (1 << 20) /* the kernel's default of fs.nr_open */
+#define KNOWN_VERSION "29." /* the prefix of core's version string, in 1.51 */
 
 /* Types of core, from src/core/lib/iomgr/socket_mutator.h of 1.51. */
 struct usage {
@@ -36,6 +36,11 @@ struct mutator {
 	gpr_refcount refs;
 };
 
+struct noted {
+	_Atomic enum cause_kind kind; /* CAUSE_NONE: nothing */
+	_Atomic uint64_t at;          /* clock_now */
+};
+
 /* Never freed, but reused: the descriptor of a closed socket refers to its allowance until the
  * descriptor is registered again. */
 struct grpc_allowance {
@@ -44,27 +49,20 @@ struct grpc_allowance {
 	_Atomic int64_t flying; /* the sum of the shares of requests in flight */
 	_Atomic unsigned overruns;
 	_Atomic uint64_t paused_until; /* 0: not paused */
-	_Atomic enum cause_kind tls;   /* of the last failure since the last answer */
-	_Atomic uint64_t tls_at;       /* clock_now of it */
-	struct grpc_allowance *next;   /* the next one in `spare` */
+	/* since the last answer: the last failure of TLS, and how the last connection ended over
+	 * which nothing had been received */
+	struct noted tls, end;
+	struct grpc_allowance *next; /* the next one in `spare` */
 };
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* guards spare */
 static struct grpc_allowance *spare;
 
-/* One entry per descriptor, used if core has connected it. Untouched pages cost no memory. The
- * cookie is the kernel's identifier of the socket. */
+/* One entry per descriptor, used if core has connected it. Untouched pages cost no memory. */
 static struct connection {
 	struct grpc_allowance *_Atomic allowance;
-	_Atomic uint64_t cookie;
-} connections[DESCRIPTORS_MAX];
-
-static uint64_t cookie_of(int fd)
-{
-	uint64_t cookie = 0;
-	getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &(socklen_t){ sizeof cookie });
-	return cookie;
-}
+	_Atomic bool heard; /* something has been received */
+} connections[CLIENT_SOCKETS_MAX];
 
 /* ---- callbacks of core */
 
@@ -72,14 +70,14 @@ static uint64_t cookie_of(int fd)
 static bool register_socket(const struct usage *usage, struct mutator *mutator)
 {
 	struct grpc_allowance *a = (struct grpc_allowance *)mutator;
-	if (usage->fd >= DESCRIPTORS_MAX || clock_now() < atomic_load(&a->paused_until))
+	if (clock_now() < atomic_load(&a->paused_until) || !client_socket_watch(usage->fd))
 		return false;
 	if (atomic_load(&a->paused_until)) {
 		atomic_store(&a->paused_until, 0);
 		atomic_store(&a->left, GRPC_ALLOWANCE_MAX + atomic_load(&a->flying));
 	}
 	struct connection *c = &connections[usage->fd];
-	atomic_store(&c->cookie, cookie_of(usage->fd));
+	atomic_store(&c->heard, false);
 	atomic_store(&c->allowance, a);
 	return true;
 }
@@ -115,30 +113,40 @@ static void overrun(struct grpc_allowance *a)
 /* Core has closed the registered socket, and another socket has its number. */
 static bool is_another_socket(int fd, struct connection *c)
 {
-	if (cookie_of(fd) == atomic_load(&c->cookie))
+	if (client_socket_is_watched(fd))
 		return false;
 	atomic_store(&c->allowance, NULL);
 	return true;
 }
 
-/* Whose connection this thread has read last. Core handles what it has read on the same thread. */
-static _Thread_local struct grpc_allowance *reading;
-
-static void note_tls_failure(enum cause_kind kind)
+static void note(struct noted *noted, enum cause_kind kind)
 {
-	if (!reading)
-		return;
-	atomic_store(&reading->tls_at, clock_now());
-	atomic_store(&reading->tls, kind);
+	atomic_store(&noted->at, clock_now());
+	atomic_store(&noted->kind, kind);
+}
+
+static void note_tls_failure(void *context, enum cause_kind kind)
+{
+	note(&((struct grpc_allowance *)context)->tls, kind);
+}
+
+/* Core handles what it has received on the same thread. */
+static void watch_tls(struct grpc_allowance *a)
+{
+	tls_failure_watch(a ? note_tls_failure : NULL, a);
 }
 
 static bool may_receive(int fd, int64_t bytes)
 {
 	struct connection *c = &connections[fd];
 	struct grpc_allowance *a = atomic_load_explicit(&c->allowance, memory_order_relaxed);
-	reading = a;
-	if (!a || (atomic_fetch_sub(&a->left, bytes) >= bytes &&
-		   !atomic_load_explicit(&a->paused_until, memory_order_relaxed)))
+	watch_tls(a);
+	if (!a)
+		return true;
+	if (!atomic_load_explicit(&c->heard, memory_order_relaxed))
+		atomic_store_explicit(&c->heard, true, memory_order_relaxed);
+	if (atomic_fetch_sub(&a->left, bytes) >= bytes &&
+	    !atomic_load_explicit(&a->paused_until, memory_order_relaxed))
 		return true;
 	if (is_another_socket(fd, c)) {
 		atomic_fetch_add(&a->left, bytes);
@@ -148,11 +156,26 @@ static bool may_receive(int fd, int64_t bytes)
 	return false;
 }
 
+static void note_end(int fd, bool reset)
+{
+	struct connection *c = &connections[fd];
+	struct grpc_allowance *a = atomic_load_explicit(&c->allowance, memory_order_relaxed);
+	if (a && !atomic_load(&c->heard) && !is_another_socket(fd, c))
+		note(&a->end, reset ? CAUSE_RESET : CAUSE_CLOSED);
+}
+
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
 	ssize_t got = syscall(SYS_recvmsg, fd, message, flags);
-	if (got <= 0 || fd >= DESCRIPTORS_MAX || may_receive(fd, got))
+	if (fd < 0 || fd >= CLIENT_SOCKETS_MAX || (flags & MSG_ERRQUEUE) ||
+	    (got > 0 && may_receive(fd, got)))
 		return got;
+	if (got <= 0) {
+		got = client_socket_after_read(fd, got);
+		if (!got || errno == ECONNRESET || errno == EPIPE)
+			note_end(fd, got < 0);
+		return got;
+	}
 	errno = ECONNRESET;
 	return -1;
 }
@@ -169,6 +192,12 @@ static struct grpc_allowance *take_spare(void)
 	return a ? a : memory_new(sizeof *a);
 }
 
+static void forget(struct grpc_allowance *a)
+{
+	atomic_store_explicit(&a->tls.kind, CAUSE_NONE, memory_order_relaxed);
+	atomic_store_explicit(&a->end.kind, CAUSE_NONE, memory_order_relaxed);
+}
+
 struct grpc_allowance *grpc_allowance_new(struct error *err)
 {
 	assert(dlsym(RTLD_DEFAULT, "recvmsg") == (void *)recvmsg); /* core calls ours */
@@ -180,14 +209,13 @@ struct grpc_allowance *grpc_allowance_new(struct error *err)
 		return NULL;
 	}
 	struct grpc_allowance *a = take_spare();
-	tls_failure_watch(note_tls_failure);
 	a->mutator.functions = &functions;
 	gpr_ref_init(&a->mutator.refs, 1);
 	atomic_store(&a->left, GRPC_ALLOWANCE_MAX);
 	atomic_store(&a->flying, 0);
 	atomic_store(&a->overruns, 0);
 	atomic_store(&a->paused_until, 0);
-	atomic_store(&a->tls, CAUSE_NONE);
+	forget(a);
 	return a;
 }
 
@@ -250,7 +278,7 @@ void grpc_allowance_end(struct grpc_allowance *a, size_t request_bytes, bool ans
 	atomic_fetch_sub(&a->flying, share_of(request_bytes));
 	atomic_fetch_add(&a->left, answered ? GRPC_ALLOWANCE_REPLY : -share_of(request_bytes));
 	if (answered)
-		atomic_store_explicit(&a->tls, CAUSE_NONE, memory_order_relaxed);
+		forget(a);
 	cap(a);
 }
 
@@ -265,8 +293,17 @@ unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance)
 	return atomic_load(&allowance->overruns);
 }
 
-enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance)
+static enum cause_kind recent(const struct noted *noted)
 {
-	bool recent = clock_now() - atomic_load(&allowance->tls_at) < GRPC_ALLOWANCE_TLS_NS;
-	return recent ? atomic_load(&allowance->tls) : CAUSE_NONE;
+	bool is_recent = clock_now() - atomic_load(&noted->at) < GRPC_ALLOWANCE_NOTED_NS;
+	return is_recent ? atomic_load(&noted->kind) : CAUSE_NONE;
+}
+
+struct cause grpc_allowance_reached(const struct grpc_allowance *allowance, bool secure)
+{
+	enum cause_kind tls = recent(&allowance->tls), end = recent(&allowance->end);
+	if (tls || !end)
+		return (struct cause){ tls, 0 };
+	return (struct cause){ secure ? CAUSE_TLS_CLOSED : end,
+			       end == CAUSE_RESET ? ECONNRESET : 0 };
 }

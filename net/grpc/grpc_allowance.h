@@ -23,6 +23,9 @@
  * precedence over the C library's. It counts only registered sockets, and only core's are
  * registered. Core registers them through its socket mutator, whose layout is not in its public
  * headers. The layout used here is that of 1.51; grpc_allowance_new refuses any other version.
+ *
+ * The registered sockets are also watched (net/client_socket.h): core always reads, so it gets the
+ * alert that a server has sent before it closed the connection.
  */
 struct grpc_allowance;
 
@@ -33,7 +36,7 @@ struct grpc_allowance;
 #define GRPC_ALLOWANCE_TICK 32 /* what each tick adds, for pings between calls */
 #define GRPC_ALLOWANCE_PAUSE_NS (UINT64_C(10) * 1000000000)
 /* longer than core waits before it connects again (net/grpc/rpc_channel.c) */
-#define GRPC_ALLOWANCE_TLS_NS (UINT64_C(15) * 1000000000)
+#define GRPC_ALLOWANCE_NOTED_NS (UINT64_C(15) * 1000000000)
 
 struct grpc_allowance *grpc_allowance_new(struct error *err);
 /* Channels created with the argument keep their own reference. */
@@ -50,8 +53,9 @@ void grpc_allowance_tick(struct grpc_allowance *allowance);
 /* The number of times that the allowance was used up since grpc_allowance_new. */
 unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance);
 /* Why the last TLS handshake of its connections has failed, or what ended the connection after it.
- * CAUSE_NONE: nothing since the last answer, nor in the last GRPC_ALLOWANCE_TLS_NS. Core's own
- * messages do not say it. */
-enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance);
+ * If there is none: how a connection was ended over which the server had sent nothing. secure: that
+ * was in the handshake. CAUSE_NONE: nothing since the last answer, nor in the last
+ * GRPC_ALLOWANCE_NOTED_NS. Core's own messages do not say it, or are about another address. */
+struct cause grpc_allowance_reached(const struct grpc_allowance *allowance, bool secure);
 
 #endif

@@ -53,7 +53,7 @@ static struct cause find(const char *message)
 /* Of several addresses, core's message has the last one only, which may have no server at all. A
  * server may also reject a handshake, or a client's certificate, by an alert before it closes the
  * connection. */
-static bool may_be_tls(enum cause_kind kind)
+static bool got_further(enum cause_kind reached, enum cause_kind kind)
 {
 	switch (kind) {
 	case CAUSE_NONE:
@@ -61,21 +61,23 @@ static bool may_be_tls(enum cause_kind kind)
 	case CAUSE_UNREACHABLE:
 	case CAUSE_NO_CONNECTION:
 	case CAUSE_CONNECT_TIMEOUT:
+		return true;
 	case CAUSE_TLS_FAILED:
 	case CAUSE_RESET:
 	case CAUSE_CLOSED:
-		return true;
+		return reached != CAUSE_RESET && reached != CAUSE_CLOSED;
 	default:
 		return false;
 	}
 }
 
-struct cause grpc_cause_of(int status, const char *message, bool connected, enum cause_kind tls)
+struct cause grpc_cause_of(int status, const char *message, bool connected, struct cause reached)
 {
 	struct cause cause = find(message);
 	if (status == GRPC_STATUS_DEADLINE_EXCEEDED)
 		cause = (struct cause){ connected ? CAUSE_NO_RESPONSE : CAUSE_CONNECT_TIMEOUT, 0 };
-	return tls && !connected && may_be_tls(cause.kind) ? (struct cause){ tls, 0 } : cause;
+	bool further = reached.kind && !connected && got_further(reached.kind, cause.kind);
+	return further ? reached : cause;
 }
 
 int grpc_cause_http_status(const char *message)

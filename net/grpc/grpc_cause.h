@@ -11,10 +11,10 @@
  * own. It is compared with a table of patterns and not repeated. What no pattern knows is only a
  * status, which is safe.
  *
- * connected: the channel has a connection. tls: what failed in TLS (grpc_allowance_tls_cause),
- * where core says no more than that the handshake failed.
+ * connected: the channel has a connection. reached: how far a connection got
+ * (grpc_allowance_reached), where core says less, or has the message of another address.
  */
-struct cause grpc_cause_of(int status, const char *message, bool connected, enum cause_kind tls);
+struct cause grpc_cause_of(int status, const char *message, bool connected, struct cause reached);
 
 /* The HTTP status of an answer over HTTP/2 that is not gRPC; 0: it is gRPC. Core writes the
  * message, with this number in it. */

@@ -275,11 +275,17 @@ static bool is_connected(const struct call *call)
 
 static struct grpc_reply_context context_of(const struct call *call)
 {
-	const struct grpc_allowance *a = call->client->allowance;
-	bool failed = call->reply.status != GRPC_STATUS_OK;
-	return (struct grpc_reply_context){ .overrun = call->overruns != grpc_allowance_overruns(a),
-					    .connected = failed && is_connected(call),
-					    .tls = grpc_allowance_tls_cause(a) };
+	const struct grpc_client *client = call->client;
+	const struct grpc_allowance *a = client->allowance;
+	struct grpc_reply_context context = { .overrun = call->overruns !=
+							 grpc_allowance_overruns(a) };
+	if (call->reply.status == GRPC_STATUS_OK)
+		return context;
+	context.connected = is_connected(call);
+	context.reached =
+		grpc_allowance_reached(a, !grpc_endpoint_is_plaintext(&client->endpoint,
+								      client->options.tls));
+	return context;
 }
 
 static void on_answer(void *owner, bool ok)

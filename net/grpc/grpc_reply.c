@@ -220,7 +220,7 @@ void grpc_reply_report(const struct grpc_reply *reply, struct grpc_reply_context
 		result.http_status = grpc_cause_http_status(text);
 		if (!grpc_reply_is_answer(reply) || result.http_status)
 			result.cause = grpc_cause_of((int)reply->status, text, context.connected,
-						     context.tls);
+						     context.reached);
 	}
 	done(argument, &result);
 	bytes_fini(&copy);

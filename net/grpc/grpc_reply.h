@@ -37,8 +37,8 @@ struct grpc_reply_context {
 	/* a connection was closed since the call began, because its destination had sent too much
 	 * (net/grpc/grpc_allowance.h) */
 	bool overrun;
-	bool connected;      /* there is a connection now */
-	enum cause_kind tls; /* grpc_allowance_tls_cause */
+	bool connected;       /* there is a connection now */
+	struct cause reached; /* grpc_allowance_reached */
 };
 
 /* Calls done with the contents of the reply. */

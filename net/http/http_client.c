@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/compress.h"
+#include "net/http/http_attempt.h"
 #include "net/http/http_cause.h"
 #include "net/http/http_connection.h"
 #include "net/http/http_cookies.h"
@@ -44,7 +46,7 @@ struct flight {
 	/* the header of the reply is complete; libcurl takes a truncated one for an empty reply */
 	bool headed;
 	bool full; /* the reply was longer than the maximum */
-	char error[CURL_ERROR_SIZE];
+	struct http_attempt attempt;
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -122,8 +124,8 @@ static void conclude(struct flight *flight, CURLcode code)
 	if (code == CURLE_OK && !answered)
 		code = CURLE_PARTIAL_FILE;
 	if ((code != CURLE_OK && !flight->full) || !answered) {
-		result.failure = http_cause_failure(flight->curl, code);
-		result.cause = http_cause_of(flight->curl, code, flight->error);
+		result.failure = http_cause_failure(&flight->attempt, code);
+		result.cause = http_cause_of(&flight->attempt, code);
 	}
 	result.coding = coding_of(flight);
 	curl_easy_getinfo(flight->curl, CURLINFO_CONTENT_TYPE, &result.content_type);
@@ -294,12 +296,22 @@ static void set_credentials(CURL *curl, const struct http_client_options *o)
 	}
 }
 
+/* The connection may have outlived the request that has opened it. */
+static int close_socket(void *context, curl_socket_t fd)
+{
+	struct http_client *client = context;
+	for (struct flight *flight = client->flights; flight; flight = flight->next)
+		http_attempt_closing(&flight->attempt, fd);
+	return close(fd);
+}
+
 static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 {
-	const struct http_client *client = flight->client;
+	struct http_client *client = flight->client;
 	CURL *curl = flight->curl;
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, flight);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, flight->error);
+	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, client);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -403,6 +415,7 @@ static struct flight *flight_new(struct http_client *client,
 static void launch(struct flight *flight, const char *url, const struct metadatum *headers,
 		   uint64_t timeout_ns)
 {
+	http_attempt_init(&flight->attempt, flight->curl, url);
 	set_transfer(flight, timeout_ns);
 	http_connection_set(flight->curl, &flight->client->options, url, flight->identity);
 	set_headers(flight, headers);

@@ -118,16 +118,17 @@ static const struct phrase {
 	rd_kafka_resp_err_t code;
 	const char *text;
 	struct cause cause;
+	bool noted; /* kafka_instance_tls_cause has it */
 } phrases[] = {
 	{ RD_KAFKA_RESP_ERR__AUTHENTICATION,
 	  "mechanism handshake failed",
 	  { CAUSE_SASL_MECHANISM, 0 } },
-	{ RD_KAFKA_RESP_ERR__SSL, "certificate verify failed", { CAUSE_CERTIFICATE, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, "certificate verify failed", .noted = true },
 	{ RD_KAFKA_RESP_ERR__SSL, "wrong version number", { CAUSE_NOT_TLS, 0 } },
 	{ RD_KAFKA_RESP_ERR__SSL, "http request", { CAUSE_NOT_TLS, 0 } },
 	{ RD_KAFKA_RESP_ERR__SSL, "packet length too long", { CAUSE_NOT_TLS, 0 } },
 	{ RD_KAFKA_RESP_ERR__SSL, "unsupported protocol", { CAUSE_TLS_VERSION, 0 } },
-	{ RD_KAFKA_RESP_ERR__SSL, ALERT, { CAUSE_TLS_FAILED, 0 } },
+	{ RD_KAFKA_RESP_ERR__SSL, ALERT, .noted = true },
 	{ RD_KAFKA_RESP_ERR__SSL, "timed out in state SSL_HANDSHAKE", { CAUSE_TLS_TIMEOUT, 0 } },
 	{ RD_KAFKA_RESP_ERR__SSL, "PLAINTEXT broker listener", { CAUSE_TLS_CLOSED, 0 } },
 	{ RD_KAFKA_RESP_ERR__SSL, "in state SSL_HANDSHAKE", { CAUSE_TLS_CLOSED, 0 } },
@@ -154,13 +155,17 @@ static bool applies(const struct phrase *p, int code, const char *text)
 	return ((int)p->code == code || of_tls) && strstr(text, p->text);
 }
 
-static enum cause_kind cause_of_alert(const char *text)
+/* Of a failure whose cause only OpenSSL knows: as much as the text says. */
+static enum cause_kind cause_of_tls(const char *text)
 {
-	long number = strtol(strstr(text, ALERT) + strlen(ALERT), NULL, 10);
-	return tls_failure_of_alert(number > 0 && number <= UINT8_MAX ? (int)number : 0);
+	const char *found = strstr(text, ALERT);
+	long number = found ? strtol(found + strlen(ALERT), NULL, 10) : -1;
+	if (!found)
+		return CAUSE_CERTIFICATE;
+	return tls_failure_of_alert(number > 0 && number <= UINT8_MAX ? (int)number : 0, false);
 }
 
-struct kafka_result kafka_explain(int code, const char *text, enum cause_kind certificate)
+struct kafka_result kafka_explain(int code, const char *text, enum cause_kind noted)
 {
 	const struct phrase *p = phrases, *end = phrases + sizeof phrases / sizeof *phrases;
 	text = text ? text : "";
@@ -169,10 +174,8 @@ struct kafka_result kafka_explain(int code, const char *text, enum cause_kind ce
 	struct kafka_result result = kafka_judge(p < end ? (int)p->code : code);
 	if (p < end)
 		result.cause = p->cause;
-	if (result.cause.kind == CAUSE_CERTIFICATE && certificate)
-		result.cause.kind = certificate;
-	if (p < end && !strcmp(p->text, ALERT))
-		result.cause.kind = cause_of_alert(text);
+	if (p < end && p->noted)
+		result.cause.kind = noted ? noted : cause_of_tls(text);
 	return result;
 }
 

@@ -132,8 +132,8 @@ struct kafka_result kafka_judge(int code);
 
 /* The same of an error that a client reports. `text` is what librdkafka says, which may repeat a
  * broker's text (NULL: nothing). It is only compared with phrases, and may replace the code by a
- * more precise one. certificate: what kafka_instance_certificate
- * has found; CAUSE_NONE: nothing. */
-struct kafka_result kafka_explain(int code, const char *text, enum cause_kind certificate);
+ * more precise one. noted: what kafka_instance_tls_cause has found;
+ * CAUSE_NONE: nothing. */
+struct kafka_result kafka_explain(int code, const char *text, enum cause_kind noted);
 
 #endif

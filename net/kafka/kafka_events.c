@@ -145,7 +145,7 @@ struct kafka_failure kafka_events_error(struct kafka_events *e, rd_kafka_t *rk,
 	if (failure.fatal)
 		code = rd_kafka_fatal_error(rk, text, sizeof text);
 	failure.why = kafka_explain(code, rd_kafka_event_error_string(event),
-				    kafka_instance_certificate(rk));
+				    kafka_instance_tls_cause(rk));
 	if (is_of_connections(failure.why.code))
 		e->trouble = failure.why;
 	note_failure(e, &failure);

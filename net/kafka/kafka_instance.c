@@ -10,39 +10,44 @@
 /* How long an end is waited for: more than the threads need when no name hangs. */
 #define PATIENCE_S 2
 
-/* ---- the certificate: the opaque of each client, and freed with it */
+/* ---- why TLS fails: the opaque of each client, written by its threads, and freed with it */
 
-/* On librdkafka's thread. It decides as OpenSSL has decided, and only takes note of why. */
-static int judge_certificate(rd_kafka_t *rk, const char *broker, int32_t number, int *error,
-			     int depth, const char *der, size_t len, char *text, size_t room,
-			     void *opaque)
+static void note_failure(void *noted, enum cause_kind kind)
 {
-	(void)rk, (void)broker, (void)number, (void)depth, (void)der, (void)len;
-	if (room)
-		*text = 0;
-	if (*error)
-		*(_Atomic enum cause_kind *)opaque = tls_failure_of_verification(*error);
-	return *error == 0;
+	*(_Atomic enum cause_kind *)noted = kind;
 }
 
-enum cause_kind kafka_instance_certificate(rd_kafka_t *rk)
+static rd_kafka_resp_err_t on_thread(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name,
+				     void *noted)
+{
+	(void)rk, (void)type, (void)name;
+	tls_failure_watch(note_failure, noted);
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *noted,
+				  char *text, size_t room)
+{
+	(void)conf, (void)text, (void)room;
+	return rd_kafka_interceptor_add_on_thread_start(rk, "tls", on_thread, noted);
+}
+
+enum cause_kind kafka_instance_tls_cause(rd_kafka_t *rk)
 {
 	return *(const _Atomic enum cause_kind *)rd_kafka_opaque(rk);
 }
 
-rd_kafka_t *kafka_instance_new(rd_kafka_type_t type, const struct kafka_client_config *config,
-			       rd_kafka_conf_t *conf, struct error *err)
+rd_kafka_t *kafka_instance_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct error *err)
 {
 	char text[8]; /* librdkafka's text may repeat what is in the configuration */
-	_Atomic enum cause_kind *certificate = memory_new(sizeof *certificate);
-	rd_kafka_conf_set_opaque(conf, certificate);
-	if (kafka_client_uses_tls(config) && !config->tls.insecure_skip_verify)
-		rd_kafka_conf_set_ssl_cert_verify_cb(conf, judge_certificate);
+	_Atomic enum cause_kind *noted = memory_new(sizeof *noted);
+	rd_kafka_conf_set_opaque(conf, noted);
+	rd_kafka_conf_interceptor_add_on_new(conf, "tls", on_new, noted);
 	rd_kafka_t *rk = rd_kafka_new(type, conf, text, sizeof text);
 	if (rk)
 		return rk;
 	rd_kafka_conf_destroy(conf);
-	memory_free(certificate);
+	memory_free(noted);
 	error_set(err, ERROR_CONFIG,
 		  "librdkafka does not accept the configuration (brokers, tls or auth)");
 	return NULL;
@@ -59,9 +64,9 @@ struct ending {
 
 static void destroy(rd_kafka_t *rk)
 {
-	void *certificate = rd_kafka_opaque(rk);
+	void *noted = rd_kafka_opaque(rk);
 	rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-	memory_free(certificate);
+	memory_free(noted);
 }
 
 static struct ending *ending_new(rd_kafka_t *rk)

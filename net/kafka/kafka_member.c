@@ -72,7 +72,7 @@ static rd_kafka_t *client_new(const struct kafka_consumer_options *o,
 					       RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR);
 	if (set_group(conf, o, err) && set_fetches(conf, o, err) &&
 	    set_excluded(conf, o->exclude_topics, err))
-		return kafka_instance_new(RD_KAFKA_CONSUMER, o->config, conf, err);
+		return kafka_instance_new(RD_KAFKA_CONSUMER, conf, err);
 	rd_kafka_conf_destroy(conf);
 	return NULL;
 }

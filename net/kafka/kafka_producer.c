@@ -316,7 +316,7 @@ static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_m
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
 	if (set_producer(conf, &p->options, err))
-		return kafka_instance_new(RD_KAFKA_PRODUCER, p->options.config, conf, err);
+		return kafka_instance_new(RD_KAFKA_PRODUCER, conf, err);
 	rd_kafka_conf_destroy(conf);
 	return NULL;
 }

@@ -26,7 +26,7 @@ static struct kafka_result find_reason(const struct asking *a, int code)
 	while ((event = rd_kafka_queue_poll(queue, 0))) {
 		struct kafka_result found = kafka_explain(rd_kafka_event_error(event),
 							  rd_kafka_event_error_string(event),
-							  kafka_instance_certificate(a->rk));
+							  kafka_instance_tls_cause(a->rk));
 		reason = found.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ? found : reason;
 		rd_kafka_event_destroy(event);
 	}
@@ -82,7 +82,7 @@ static bool open_client(struct asking *a)
 					: NULL;
 	if (conf && kafka_client_set(conf, "allow.auto.create.topics", "false", &err)) {
 		rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR);
-		a->rk = kafka_instance_new(RD_KAFKA_PRODUCER, config, conf, &err);
+		a->rk = kafka_instance_new(RD_KAFKA_PRODUCER, conf, &err);
 	} else if (conf) {
 		rd_kafka_conf_destroy(conf);
 	}

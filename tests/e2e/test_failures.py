@@ -7,9 +7,10 @@ import os
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import peers, preload
 from harness.failures import CASES, endpoint, exporter_of, make_keys
 from harness.gateway import Gateway
+from harness.misconfigured import Mute, Resetting
 
 HEAD = """
 receivers: {otlp: {protocols: {grpc: {endpoint: '127.0.0.1:{port:otlp}'}}}}
@@ -52,6 +53,34 @@ def test_the_cause_of_each_failure_is_named(build, keys):
                 labels = {"exporter": name, "error": fields["error"], "cause": found[name].get("cause", "")}
                 assert g.total("otelcol_exporter_last_error", **labels) == 1, labels
             assert "words-of-the-server" not in g.log() + g.metrics_text()
+            g.process.kill()
+
+
+TWO = HEAD.replace("EXPORTERS", "otlp_http, otlp_http/tls, otlp_grpc") + """
+  otlp_http: {endpoint: 'http://two.test:%d'}
+  otlp_http/tls: {endpoint: 'https://two.test:%d', tls: {insecure_skip_verify: true}}
+  otlp_grpc: {endpoint: 'ipv4:%s', tls: {insecure: true}}
+"""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_address_that_got_furthest_is_reported(build, tmp_path, turned):
+    """Of two addresses, one refuses connections, and the other one resets them. In both orders."""
+    (tmp_path / "addresses").write_text("\n".join(["127.0.0.1", "::1"][::-1 if turned else 1]))
+    env = preload.env(build, "names", NAME="two.test", ADDRESSES=str(tmp_path / "addresses"))
+    with contextlib.ExitStack() as held:
+        at_once, later = Resetting(), Mute(reset=True)
+        held.callback(at_once.stop)
+        held.callback(later.stop)
+        both = ",".join(["127.0.0.1:%d" % later.port, "127.0.0.2:%d" % later.port][::-1 if turned else 1])
+        with Gateway(build / "portcullis", TWO % (at_once.port, at_once.port, both), env=env) as g, \
+                peers.Client(g.port["otlp"]) as client:
+            client.send(make.request(1))
+            g.until(lambda: len(lines(g)) == 3)
+            found = {line["otelcol.component.id"]: (line["error"], line["cause"], line["errno"]) for line in lines(g)}
+            assert found == {"otlp_http": ("cut", "connection reset", "ECONNRESET"),
+                             "otlp_http/tls": ("tls", "connection closed in the TLS handshake", "ECONNRESET"),
+                             "otlp_grpc": ("unavailable", "connection reset", "ECONNRESET")}
             g.process.kill()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness import build as make
 from harness import kafka, otlp, peers, pprof, preload
-from harness.failures import Nobody, make_keys
+from harness.failures import ALERTS, TLS, Nobody, make_keys, tls_keys
 from harness.gateway import Gateway
 from harness.misconfigured import Mute, TlsServer
 from harness.references import read
@@ -279,7 +279,6 @@ CASES = {
     "expired": (lambda build, keys: TlsServer(keys, "expired"), True, tls_cause("certificate expired", "tls_verify")),
     "foreign": (lambda build, keys: TlsServer(keys, "foreign-leaf"), True, tls_cause("unknown authority", "tls_verify")),
     "name": (lambda build, keys: TlsServer(keys, "elsewhere"), True, tls_cause("name mismatch", "tls_verify")),
-    "client": (lambda build, keys: TlsServer(keys, "good", "ca"), True, tls_cause("client certificate missing or rejected")),
     "plain-http": (lambda build, keys: Mute(b"HTTP/1.1 400 Bad Request\r\n\r\n"), True, tls_cause("not a TLS server")),
     "plain-kafka": (lambda build, keys: Answering(build), True, tls_cause("connection closed in the TLS handshake")),
     "replicas": answers("not_enough_replicas", 19, "not enough in-sync replicas"),
@@ -290,6 +289,9 @@ CASES = {
     "topic": (lambda build, keys: Answering(build, "refuse %s 3" % TOPIC), False,
               {"error": "unknown_topic", "stage": "broker", "cause": "topic does not exist"}),
 }
+# Brokers are known by address, so no server can reject a name.
+CASES |= {"%s-%s" % (name, v): (lambda build, keys, s=server, v=v: s(keys, v), secure, tls_cause(cause))
+          for name, (server, secure, cause) in ALERTS.items() if name != "server-name" for v in TLS}
 # librdkafka gives up a broker that does not answer after 10 s.
 EXPORTER = """
   kafka/%s:
@@ -321,7 +323,7 @@ def test_the_cause_of_each_failure_is_named(build, keys):
         for name, (server, secure, fields) in CASES.items():
             s = server(build, keys)
             held.callback(s.stop)
-            text += EXPORTER % (name, s.port, "tls: {ca_file: %s/ca.pem}" % keys if secure else "")
+            text += EXPORTER % (name, s.port, "tls: {%s}" % tls_keys(keys, secure) if secure else "")
             expected["kafka/" + name] = {"msg": WILL_RETRY, "endpoint": "127.0.0.1:%d" % s.port, "queue_percent": 0, **fields}
         with Gateway(build / "portcullis", ALL % ", ".join(expected) + text) as g, peers.Client(g.port["otlp"]) as client:
             client.send(make.request(1, samples=10))

@@ -6,32 +6,43 @@ import grpc
 
 from harness import certificates, faults, otlp, peers, push
 from harness.gateway import free_port
-from harness.misconfigured import BlackHole, Mute, TlsServer
+from harness.misconfigured import BlackHole, Mute, OpensslServer, TlsServer
 
 EXPORTER = """
-  %s: {endpoint: '%s', compression: none, timeout: %s, tls: {%s}, retry_on_failure: {initial_interval: 30s, max_interval: 30s}}
+  %s: {endpoint: '%s', compression: none, timeout: %s, tls: {%s}, retry_on_failure: {initial_interval: 30s, max_interval: 30s}%s}
 """
 
 
 def make_keys(directory):
-    """Certificates, with keys: good, expired, foreign-leaf (of another CA than ca) and elsewhere (for another name)."""
+    """Certificates, with keys: good, expired, foreign-leaf (of another CA than ca), elsewhere (for another name) and
+    server-only (not for clients). refusing.pem is the CA, distrusted for clients."""
     for ca in ("ca", "foreign"):
         certificates.make_ca(directory, ca)
     certificates.make_leaf(directory, "ca", "good", "/CN=good")
     certificates.make_leaf(directory, "ca", "expired", "/CN=expired", days=-1)
     certificates.make_leaf(directory, "foreign", "foreign-leaf", "/CN=foreign")
     certificates.make_leaf(directory, "ca", "elsewhere", "/CN=elsewhere", own="DNS:elsewhere.test")
+    certificates.make_leaf(directory, "ca", "server-only", "/CN=server", usage="serverAuth")
+    certificates.openssl(directory, "x509", "-in", "ca.pem", "-addreject", "clientAuth", "-trustout", "-out", "refusing.pem")
     return directory
 
 
 def endpoint(kind, secure, port):
     """By address: localhost may have another one, where nobody listens."""
-    return "%s127.0.0.1:%s" % ("" if kind == GRPC else "https://" if secure else "http://", port)
+    return "%s127.0.0.1:%s" % ("" if kind in (GRPC, PARCA) else "https://" if secure else "http://", port)
+
+
+def tls_keys(keys, secure):
+    """Of the section `tls`. secure: is TLS expected? Text: yes, and these keys are added."""
+    if not secure:
+        return "insecure: true"
+    return "ca_file: '%s'%s" % (keys / "ca.pem", ", " + secure.format(keys=keys) if secure is not True else "")
 
 
 def exporter_of(name, place, keys, secure, timeout="10s"):
     """The lines of its configuration."""
-    return EXPORTER % (name, place, timeout, "ca_file: '%s'" % (keys / "ca.pem") if secure else "insecure: true")
+    more = ", limits: {max_age: 300000h}" if name.startswith(PYROSCOPE) else ""
+    return EXPORTER % (name, place, timeout, tls_keys(keys, secure), more)
 
 
 class Nobody:
@@ -69,8 +80,9 @@ def rejecting(code, method=otlp.METHOD):
     return plain(sink)
 
 
-TLS_1_1, TLS_1_2 = ((version, version) for version in (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2))
-GRPC, HTTP = "otlp_grpc", "otlp_http"
+TLS_1_1 = (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_1)
+TLS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+GRPC, HTTP, PARCA, PYROSCOPE = "otlp_grpc", "otlp_http", "parca", "pyroscope"
 REFUSED, TIMED_OUT = {"cause": "connection refused", "errno": "ECONNREFUSED"}, {"cause": "connection timed out"}
 # (exporter, name of the case): (server, is TLS expected?, the fields of the log)
 CASES = {
@@ -91,9 +103,10 @@ CASES = {
     (HTTP, "foreign"): (lambda keys: TlsServer(keys, "foreign-leaf"), True, {"error": "tls", "stage": "tls_verify", "cause": "unknown authority"}),
     (GRPC, "name"): (lambda keys: TlsServer(keys, "elsewhere"), True, {"error": "tls", "stage": "tls_verify", "cause": "name mismatch"}),
     (HTTP, "name"): (lambda keys: TlsServer(keys, "elsewhere"), True, {"error": "tls", "stage": "tls_verify", "cause": "name mismatch"}),
-    (GRPC, "client"): (lambda keys: TlsServer(keys, "good", "ca"), True, {"error": "tls", "cause": "client certificate missing or rejected"}),
-    (GRPC, "client-1.2"): (lambda keys: TlsServer(keys, "good", "ca", versions=TLS_1_2), True, {"error": "tls", "cause": "TLS handshake rejected by the server"}),
-    (HTTP, "client-1.2"): (lambda keys: TlsServer(keys, "good", "ca", versions=TLS_1_2), True, {"error": "tls", "cause": "TLS handshake rejected by the server"}),
+    (GRPC, "closing-tls"): (lambda keys: Mute(b""), True, {"error": "tls", "stage": "tls_handshake", "cause": "connection closed in the TLS handshake"}),
+    (HTTP, "closing-tls"): (lambda keys: Mute(b""), True, {"error": "tls", "stage": "tls_handshake", "cause": "connection closed in the TLS handshake"}),
+    (GRPC, "reset-tls"): (lambda keys: Mute(reset=True), True, {"error": "tls", "cause": "connection closed in the TLS handshake", "errno": "ECONNRESET"}),
+    (HTTP, "reset-tls"): (lambda keys: Mute(reset=True), True, {"error": "tls", "cause": "connection closed in the TLS handshake", "errno": "ECONNRESET"}),
     (GRPC, "version"): (lambda keys: TlsServer(keys, "good", versions=TLS_1_1), True, {"error": "tls", "cause": "no common TLS version or cipher"}),
     (HTTP, "version"): (lambda keys: TlsServer(keys, "good", versions=TLS_1_1), True, {"error": "tls", "cause": "no common TLS version or cipher"}),
     (GRPC, "alpn"): (lambda keys: TlsServer(keys, "good", protocols=["http/1.1"]), True, {"error": "tls", "cause": "TLS server without HTTP/2"}),
@@ -109,3 +122,46 @@ CASES = {
     (HTTP, "overloaded"): (lambda keys: answering(503), False, {"error": "unavailable", "http_status": 503}),
     (HTTP, "denied"): (lambda keys: answering(401), False, {"error": "unauthenticated", "http_status": 401}),
 }
+
+
+def identity(name):
+    return "cert_file: '{keys}/%s.pem', key_file: '{keys}/%s.key'" % (name, name)
+
+
+def asking(keys, version, **more):
+    """Requires a certificate of the client."""
+    return TlsServer(keys, "good", "ca", versions=(TLS[version], TLS[version]), **more)
+
+
+def only(version, option):
+    """An option of OpensslServer for this version alone."""
+    return "-tls" + version.replace(".", "_"), "-cipher" if version == "1.2" else "-ciphersuites", option[version]
+
+
+NO_CLIENT, NO_COMMON = "client certificate missing or rejected", "no common TLS version or cipher"
+STRANGE = {"1.2": "ECDHE-ECDSA-NULL-SHA:@SECLEVEL=0", "1.3": "TLS_AES_128_CCM_8_SHA256"}  # ciphers that no client offers
+# name: (server by version, keys that the client adds, cause). Each server sends an alert of TLS, in both versions.
+ALERTS = {
+    "no-certificate": (asking, True, NO_CLIENT),  # handshake_failure, certificate_required
+    "no-certificate-reset": (lambda keys, v: asking(keys, v, resets=True), True, NO_CLIENT),
+    "foreign-certificate": (asking, identity("foreign-leaf"), NO_CLIENT),  # unknown_ca
+    "expired-certificate": (asking, identity("expired"), NO_CLIENT),  # certificate_expired
+    "server-certificate": (asking, identity("server-only"), NO_CLIENT),  # unsupported_certificate
+    "refused-certificate": (lambda keys, v: TlsServer(keys, "good", "refusing", versions=(TLS[v], TLS[v])),  # bad_certificate
+                            identity("good"), NO_CLIENT),
+    "cipher": (lambda keys, v: OpensslServer(keys, "good", *only(v, STRANGE)), True, NO_COMMON),  # handshake_failure
+    "server-name": (lambda keys, v: TlsServer(keys, "good", versions=(TLS[v], TLS[v]), knows_no_name=True),
+                    "server_name_override: localhost", "name unknown to the TLS server"),  # unrecognized_name
+}
+CASES |= {(kind, "%s-%s" % (name, v)): (lambda keys, s=server, v=v: s(keys, v), secure, {"error": "tls", "stage": "tls_handshake", "cause": cause})
+          for name, (server, secure, cause) in ALERTS.items() for v in TLS for kind in (GRPC, HTTP)}
+# no_application_protocol
+CASES |= {(kind, "protocol-" + v): (lambda keys, v=v: OpensslServer(keys, "good", "-alpn", "other", "-tls" + v.replace(".", "_")), True,
+                                    {"error": "tls", "stage": "tls_handshake", "cause": "TLS server without " + protocol})
+          for v in TLS for kind, protocol in ((GRPC, "HTTP/2"), (HTTP, "HTTP/1.1"))}
+# protocol_version, of a client that wants the other one
+CASES |= {(HTTP, "version-" + v): (lambda keys, v=v: TlsServer(keys, "good", versions=(TLS[v], TLS[v])), client,
+                                   {"error": "tls", "stage": "tls_handshake", "cause": NO_COMMON})
+          for v, client in (("1.2", "min_version: '1.3'"), ("1.3", "max_version: '1.2'"))}
+# The others that share these clients.
+CASES |= {(kind, "no-certificate-" + v): CASES[like, "no-certificate-" + v] for kind, like in ((PYROSCOPE, HTTP), (PARCA, GRPC)) for v in TLS}

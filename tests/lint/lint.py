@@ -53,7 +53,7 @@ WRAPPERS = {
     r"yaml\.h": r"config/yaml\.c",
     r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",
     r"microhttpd\.h": r"net/http/\w+\.[ch]",
-    r"curl/": r"net/http/http_(call|cause|check|client|connection|cookies|curl)\.[ch]",
+    r"curl/": r"net/http/http_(attempt|call|cause|check|client|connection|cookies|curl)\.[ch]",
     r"zstd\.h|libdeflate\.h|isa-l/igzip": r"net/(compress|deflate_codes)\.c",
     r"snappy-c\.h|isa-l/crc": r"net/compress_snappy\.c",
     r"lz4\w*\.h": r"net/compress_lz4\.c",

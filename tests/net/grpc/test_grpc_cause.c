@@ -18,8 +18,8 @@ static const struct row {
 	int status;
 	const char *message;
 	bool connected;
-	enum cause_kind tls, kind;
-	int os_error;
+	enum cause_kind reached, kind;
+	int os_error; /* also of what is reached */
 } rows[] = {
 	{ UNAVAILABLE,
 	  LAST "UNKNOWN: ipv4:10.0.0.1:1: Failed to connect to remote host: No route to host",
@@ -43,6 +43,14 @@ static const struct row {
 	  CAUSE_NAME_MISMATCH, 0 },
 	{ UNAVAILABLE, "recvmsg:Connection reset by peer", true, CAUSE_EXPIRED, CAUSE_RESET,
 	  ECONNRESET },
+	/* of another address too, which got further */
+	{ UNAVAILABLE, LAST "Failed to connect to remote host: Connection refused", false,
+	  CAUSE_RESET, CAUSE_RESET, ECONNRESET },
+	{ UNAVAILABLE, LAST "Failed to connect to remote host: No route to host", false,
+	  CAUSE_CLOSED, CAUSE_CLOSED, 0 },
+	{ UNAVAILABLE, LAST "recvmsg:Connection reset by peer", false, CAUSE_TLS_CLOSED,
+	  CAUSE_TLS_CLOSED, ECONNRESET },
+	{ UNAVAILABLE, "Socket closed", false, CAUSE_RESET, CAUSE_CLOSED, 0 },
 	{ DEADLINE_EXCEEDED, "Deadline Exceeded", true, CAUSE_NONE, CAUSE_NO_RESPONSE, 0 },
 	{ DEADLINE_EXCEEDED, "Deadline Exceeded", false, CAUSE_NONE, CAUSE_CONNECT_TIMEOUT, 0 },
 	{ DEADLINE_EXCEEDED, "Deadline Exceeded", false, CAUSE_NAME_MISMATCH, CAUSE_NAME_MISMATCH,
@@ -57,7 +65,8 @@ static void a_message_of_the_core_has_a_cause(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct row *r = &rows[i];
-		struct cause cause = grpc_cause_of(r->status, r->message, r->connected, r->tls);
+		struct cause cause = grpc_cause_of(r->status, r->message, r->connected,
+						   (struct cause){ r->reached, r->os_error });
 		if (cause.kind != r->kind || cause.os_error != r->os_error)
 			fail_msg("row %zu: cause %d, errno %d", i, cause.kind, cause.os_error);
 	}

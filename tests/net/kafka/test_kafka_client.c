@@ -61,11 +61,13 @@ static void test_each_code_has_one_meaning(void **state)
 	}
 }
 
-/* As librdkafka 2.0 words them. What a broker says selects at most among our own words. */
+/* As librdkafka 2.0 words them. What a broker says selects at most among our own words. What is
+ * noted counts only for failures of TLS that librdkafka's text does not explain. */
 static const struct cause_row {
 	int code, means;
 	const char *text;
 	struct cause cause;
+	bool unnoted; /* else CAUSE_REVOKED is noted */
 } cause_rows[] = {
 	{ -169,
 	  -169,
@@ -95,14 +97,22 @@ static const struct cause_row {
 	  -181,
 	  "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: "
 	  "SSL alert number 116",
-	  { CAUSE_TLS_CLIENT_CERTIFICATE, 0 } },
+	  { CAUSE_TLS_CLIENT_CERTIFICATE, 0 },
+	  .unnoted = true },
 	{ -195, -181, "Disconnected (after 4ms in state SSL_HANDSHAKE)", { CAUSE_TLS_CLOSED, 0 } },
 	{ -195,
 	  -181,
 	  "SSL handshake failed: error:0A000410:SSL routines::sslv3 alert handshake "
 	  "failure: SSL alert number 40 (after 5ms in state SSL_HANDSHAKE)",
-	  { CAUSE_TLS_REJECTED, 0 } },
-	{ -195, -181, "SSL alert number 99999999999999999999999", { CAUSE_TLS_FAILED, 0 } },
+	  { CAUSE_TLS_VERSION, 0 },
+	  .unnoted = true },
+	{ -195, -181, "SSL alert number 40", { CAUSE_REVOKED, 0 } },
+	{ -195,
+	  -181,
+	  "SSL alert number 99999999999999999999999",
+	  { CAUSE_TLS_REJECTED, 0 },
+	  .unnoted = true },
+	{ -181, -181, "certificate verify failed", { CAUSE_CERTIFICATE, 0 }, .unnoted = true },
 	{ -195,
 	  -181,
 	  "Connection setup timed out in state SSL_HANDSHAKE",
@@ -140,14 +150,13 @@ static void test_the_cause_of_an_error(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cause_rows / sizeof *cause_rows; i++) {
 		struct kafka_result why =
-			kafka_explain(cause_rows[i].code, cause_rows[i].text, CAUSE_REVOKED);
+			kafka_explain(cause_rows[i].code, cause_rows[i].text,
+				      cause_rows[i].unnoted ? CAUSE_NONE : CAUSE_REVOKED);
 		assert_int_equal(why.code, cause_rows[i].means);
 		assert_int_equal(why.cause.kind, cause_rows[i].cause.kind);
 		assert_int_equal(why.cause.os_error, cause_rows[i].cause.os_error);
 		assert_string_equal(why.reason, kafka_judge(cause_rows[i].means).reason);
 	}
-	assert_int_equal(kafka_explain(-181, "certificate verify failed", CAUSE_NONE).cause.kind,
-			 CAUSE_CERTIFICATE);
 }
 
 static void test_names_of_topics(void **state)

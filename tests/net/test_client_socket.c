@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/client_socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static ssize_t send_plainly(int fd)
+{
+	return send(fd, "more", 4, MSG_NOSIGNAL);
+}
+
+static ssize_t send_parts(int fd)
+{
+	struct iovec parts[] = { { (char *)"mo", 2 }, { (char *)"re", 2 } };
+	return sendmsg(fd, &(struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 }, MSG_NOSIGNAL);
+}
+
+/* A connection over loopback whose server has said "why" and then reset it. Returns the client's
+ * end. */
+static int make_reset(bool watched)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof at;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+	assert_true(!watched || client_socket_watch(client));
+	assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+	int server = accept(listener, NULL, NULL);
+	assert_int_equal(write(server, "why", 3), 3);
+	setsockopt(server, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger));
+	close(server);
+	close(listener);
+	return client;
+}
+
+static void a_reset_follows_what_the_server_has_said(void **state)
+{
+	static ssize_t (*const ways[])(int fd) = { send_plainly, send_parts };
+	char data[8];
+	(void)state;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		int fd = make_reset(true);
+		assert_int_equal(ways[i](fd), 4);
+		assert_int_equal(ways[i](fd), 4);
+		assert_int_equal(recv(fd, data, sizeof data, 0), 3);
+		assert_memory_equal(data, "why", 3);
+		errno = 0;
+		assert_int_equal(recv(fd, data, sizeof data, 0), -1);
+		assert_int_equal(errno, ECONNRESET);
+		close(fd);
+	}
+}
+
+static void others_are_as_they_were(void **state)
+{
+	char data[8];
+	(void)state;
+	int fd = make_reset(false);
+	assert_int_equal(send_plainly(fd), -1);
+	assert_int_equal(errno, ECONNRESET);
+	assert_int_equal(send_parts(fd), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(recv(fd, data, sizeof data, 0), 3);
+	assert_int_equal(recv(fd, data, sizeof data, 0), 0);
+	close(fd);
+}
+
+/* The number of a closed descriptor is given to the next one. */
+static void another_socket_with_the_same_number_is_not_watched(void **state)
+{
+	(void)state;
+	int first = make_reset(true);
+	assert_true(client_socket_is_watched(first));
+	int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(dup2(other, first), first);
+	assert_false(client_socket_is_watched(first));
+	close(first);
+	assert_false(client_socket_is_watched(first));
+	close(other);
+	assert_false(client_socket_watch(CLIENT_SOCKETS_MAX));
+	assert_false(client_socket_watch(-1));
+	assert_false(client_socket_is_watched(CLIENT_SOCKETS_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reset_follows_what_the_server_has_said),
+		cmocka_unit_test(others_are_as_they_were),
+		cmocka_unit_test(another_socket_with_the_same_number_is_not_watched),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
