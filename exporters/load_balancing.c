@@ -176,9 +176,22 @@ static void watch(void *instance, void (*changed)(void *context), void *context)
 	self->members.watcher = (struct load_balancing_watcher){ changed, context };
 }
 
-static const struct member_ops member_ops = {
-	.lanes = lanes, .count = count, .serves = serves, .number = number, .watch = watch
-};
+static char *endpoint(void *instance, uint32_t number)
+{
+	struct load_balancing *self = instance;
+	struct load_balancing_member *member = load_balancing_members_use(&self->members, number);
+	char *text = member ? memory_text(member->endpoint) : NULL;
+	if (member)
+		load_balancing_members_used(member);
+	return text;
+}
+
+static const struct member_ops member_ops = { .lanes = lanes,
+					      .count = count,
+					      .serves = serves,
+					      .number = number,
+					      .watch = watch,
+					      .endpoint = endpoint };
 
 /* The place of a fixed member in the list. */
 static size_t find_fixed(const struct load_balancing *self, const char *endpoint)

@@ -230,6 +230,9 @@ struct member_ops {
 	 * exporter's stop has returned. What waits for a member that has left, or for the first
 	 * one, then waits no longer. [loop thread, once, before start] */
 	void (*watch)(void *self, void (*changed)(void *context), void *context);
+	/* The member as the log names it; the caller frees it. NULL: it is none any more. [any
+	 * thread] */
+	char *(*endpoint)(void *self, uint32_t member);
 };
 
 struct exporter_ops {

@@ -2,6 +2,7 @@
 #include "pipeline/delivery/outage.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 #include <assert.h>
 #include <string.h>
@@ -53,6 +54,7 @@ void outage_fini(struct outage *o)
 	if (o->last)
 		metric_set(o->last, 0);
 	loop_timer_unref(&o->timer);
+	memory_free(o->member);
 	pthread_mutex_destroy(&o->lock);
 }
 
@@ -105,7 +107,7 @@ static void add_why(struct message *line, const struct send_result *r)
 
 static void add_cause(const struct outage *o, struct message *line, const struct send_result *r)
 {
-	add_text(line, "endpoint", o->options.endpoint);
+	add_text(line, "endpoint", o->member ? o->member : o->options.endpoint);
 	add_why(line, r);
 }
 
@@ -256,7 +258,7 @@ static void open_outage(struct outage *o, uint64_t now)
 	o->before = look(o);
 }
 
-void outage_failed(struct outage *o, const struct send_result *result)
+void outage_failed(struct outage *o, const struct send_result *result, char *member)
 {
 	pthread_mutex_lock(&o->lock);
 	count_failure(o, result);
@@ -264,6 +266,8 @@ void outage_failed(struct outage *o, const struct send_result *result)
 	o->outages += !atomic_exchange(&o->failing, true);
 	o->attempts++;
 	o->result = *result;
+	memory_free(o->member);
+	o->member = member;
 	pthread_mutex_unlock(&o->lock);
 }
 

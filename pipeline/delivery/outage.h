@@ -68,15 +68,17 @@ struct outage {
 	uint64_t attempts; /* that have failed */
 	struct outage_view before;
 	struct send_result result; /* of the last failure */
+	char *member;              /* the same; NULL: none */
 };
 
 extern const struct metric *const outage_metrics[]; /* for the manual; NULL-terminated */
 
 void outage_init(struct outage *outage, const struct outage_options *options);
 void outage_fini(struct outage *outage);
-/* [loop thread] An attempt has failed. One of the next two follows, unless nothing is to be
- * logged. */
-void outage_failed(struct outage *outage, const struct send_result *result);
+/* [loop thread] An attempt has failed. One of the next two follows, unless nothing is to be logged.
+ * member: the endpoint of the one of several members that has failed, which the outage frees; NULL:
+ * the destination itself. */
+void outage_failed(struct outage *outage, const struct send_result *result, char *member);
 /* [loop thread] There will be another attempt after this time. attempts: of the request so far. */
 void outage_retries(struct outage *outage, uint32_t attempts, uint64_t delay_ns);
 /* [loop thread] */

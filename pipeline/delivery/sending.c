@@ -32,9 +32,11 @@ static struct circuit *circuit_of(const struct sending *s)
 /* [loop thread] */
 static void fails(struct sending *s)
 {
+	const struct delivery_options *o = &s->delivery->options;
 	if (s->lane && !lanes_is_stray(s))
 		s->lane->failing = s->item->member;
-	outage_failed(&s->delivery->outage, &s->result);
+	char *member = s->lane ? o->ops->members->endpoint(o->exporter, s->item->member) : NULL;
+	outage_failed(&s->delivery->outage, &s->result, member);
 }
 
 /* A destination that consists of members works if none of them fails. */

@@ -7,10 +7,11 @@ import os
 import pytest
 
 from harness import build as make
-from harness import peers, preload
+from harness import parca, peers, preload, push
 from harness.failures import CASES, endpoint, exporter_of, make_keys
-from harness.gateway import Gateway
+from harness.gateway import Gateway, free_port
 from harness.misconfigured import Mute, Resetting
+from harness.otlphttp import OtlpSink
 
 HEAD = """
 receivers: {otlp: {protocols: {grpc: {endpoint: '127.0.0.1:{port:otlp}'}}}}
@@ -152,3 +153,42 @@ def test_a_shutdown_that_hangs_counts_what_it_loses(build, tmp_path):
         assert last["msg"] == "The shutdown lost data." and "exiting anyway" in g.log()
         assert last["lost_samples"] == last["exporters::file"] == report["lost_samples"] > 0
     os.close(reader)
+
+
+def otlp_sink(port):
+    return peers.Sink(port)
+
+
+# exporter: (the destination at a port, the configuration, the endpoint in the log)
+KINDS = {
+    "otlp_grpc": (otlp_sink, "endpoint: '127.0.0.1:{0}', tls: {{insecure: true}}", "127.0.0.1:{0}"),
+    "parca": (lambda port: peers.Sink(port, method=parca.METHOD), "endpoint: '127.0.0.1:{0}', tls: {{insecure: true}}", "127.0.0.1:{0}"),
+    "otlp_http": (lambda port: OtlpSink(port=port), "endpoint: 'http://127.0.0.1:{0}'", "http://127.0.0.1:{0}"),
+    "pyroscope": (lambda port: push.PushSink(port=port), "endpoint: 'http://127.0.0.1:{0}', limits: {{max_age: 300000h}}", "http://127.0.0.1:{0}"),
+    "load_balancing": (otlp_sink, "protocol: {{otlp: {{tls: {{insecure: true}}}}}}, resolver: {{static: {{hostnames: ['127.0.0.1:{0}']}}}}", "127.0.0.1:{0}"),
+    "file": (None, "directory: '{1}', format: pprof", None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_outage_begins_and_ends_with_a_line(build, tmp_path, kind):
+    """Once a minute while it lasts: tests/pipeline/delivery/test_outage.c. Kafka: tests/exporters/test_kafka.py."""
+    server, section, place = KINDS[kind]
+    port, directory = free_port(), tmp_path / "directory"
+    directory.mkdir()
+    text = HEAD.replace("EXPORTERS", kind) + "  %s: {%s, retry_on_failure: {initial_interval: 100ms, max_interval: 100ms}}\n" % (
+        kind, section.format(port, directory))
+    with Gateway(build / "portcullis", text) as g, peers.Client(g.port["otlp"]) as client:
+        directory.rmdir()
+        directory.write_text("no directory, until it is gone")
+        client.send(make.request(1))
+        g.until(lambda: lines(g))
+        [line] = lines(g)
+        assert (line.get("endpoint"), line["attempts"], line["waiting_items"], line["queue_percent"]) == (
+            place and place.format(port), 1, 50, 0)
+        directory.unlink()
+        with server(port) if server else contextlib.nullcontext():
+            g.until(lambda: lines(g, message="Exporting works again."))
+            [end] = lines(g, message="Exporting works again.")
+            assert end["failed_attempts"] > 0 and end["failed_for_s"] >= 0 and end["dropped_items"] == 0
+            g.until(lambda: g.total("otelcol_ledger_out_samples") == 50)

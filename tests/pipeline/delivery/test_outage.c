@@ -80,13 +80,13 @@ static int lines_with(const char *text)
 
 static void refuse(void)
 {
-	outage_failed(&scene.outage, &refused);
+	outage_failed(&scene.outage, &refused, NULL);
 	outage_retries(&scene.outage, 1, 5000 * MS);
 }
 
 static void reject(void)
 {
-	outage_failed(&scene.outage, &rejected);
+	outage_failed(&scene.outage, &rejected, NULL);
 	scene.view.dropped += 7;
 	outage_drops(&scene.outage, &(struct outage_loss){ "permanent", 7, 2, false });
 }
@@ -255,7 +255,7 @@ static void an_exporter_that_is_gone_alarms_nobody(void **state)
 	begin(HOUR);
 	refuse();
 	outage_init(&next, &scene.outage.options);
-	outage_failed(&next, &refused);
+	outage_failed(&next, &refused, NULL);
 	outage_refresh(&next);
 	outage_fini(&scene.outage);
 	assert_int_equal(text_metric(up), 1);
