@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,6 +42,7 @@ static int make_reset(bool watched)
 	setsockopt(server, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger));
 	close(server);
 	close(listener);
+	poll(&(struct pollfd){ .fd = client }, 1, -1); /* the reset has arrived */
 	return client;
 }
 

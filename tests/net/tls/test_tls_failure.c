@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -132,6 +133,7 @@ static void reject(struct ends *e)
 	setsockopt(e->fds[1], SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 },
 		   sizeof(struct linger));
 	close(e->fds[1]);
+	poll(&(struct pollfd){ .fd = e->fds[0] }, 1, -1); /* the reset has arrived */
 }
 
 static void note(void *context, enum cause_kind kind)
