@@ -128,6 +128,7 @@ static void load_balancing_send(void *instance, const struct part *part, uint64_
 		sending_done(sending,
 			     &(struct send_result){ .outcome = SEND_RETRY,
 						    .retry_after_ms = -1,
+						    .unsent = true,
 						    .reason = part->group ? "member_left"
 									  : "unresolved" });
 		return;

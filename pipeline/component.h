@@ -137,6 +137,9 @@ struct send_result {
 	 * it measured for this request if it counts differently from struct part (compressed
 	 * bytes). If all are 0, the next attempt has half the size. */
 	uint64_t stated_bytes, stated_samples, seen_bytes;
+	/* With SEND_RETRY: nothing was sent, because it is not known where to. It is tried again
+	 * even if retry_on_failure is disabled. */
+	bool unsent;
 	/* one of a few fixed words for metrics and logs: "unavailable", "invalid", ... */
 	const char *reason;
 	/* of a failure, for the log; 0: none */

@@ -465,7 +465,7 @@ static void retry_part(struct sending *s)
 		drop_part(s, LEDGER_SHED);
 		return;
 	}
-	if (!r->present.enabled || d->draining) {
+	if (!(r->present.enabled || s->result.unsent) || d->draining) {
 		circuit_leave(circuit_of(s), &s->place, false);
 		if (keeping == DURABLE_IS_WRITING)
 			retry_alone(s, delay);

@@ -246,9 +246,11 @@ def test_series_of_members_are_bounded(build, tmp_path):
         assert rig.total("otelcol_loadbalancer_num_backends") == 1
 
 
-def test_a_name_that_does_not_resolve_keeps_the_members(build, tmp_path):
+@pytest.mark.parametrize("retries", ["", "enabled: false, "])
+def test_a_name_that_does_not_resolve_keeps_the_members(build, tmp_path, retries):
     name = Name(build, tmp_path)
-    with members(HOSTS[:2]) as (sinks, port), Rig(build, tmp_path, named(port), env=name.env, **PATIENT) as rig:
+    patient = PATIENT | {"retry": retries + PATIENT["retry"]}
+    with members(HOSTS[:2]) as (sinks, port), Rig(build, tmp_path, named(port), env=name.env, **patient) as rig:
         failed = lambda: rig.total("otelcol_loadbalancer_num_resolutions", success="false")
         rig.send(3)
         rig.gateway.until(lambda: failed() > 0)

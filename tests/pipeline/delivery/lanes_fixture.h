@@ -18,8 +18,9 @@ static struct {
 	/* The second one gets two parts, and leaves when it has refused the second of these as too
 	 * large. */
 	_Atomic bool halves;
-	_Atomic bool holds; /* the next request to the second one gets no answer */
-	_Atomic bool joins; /* while a plan finds no member, all join */
+	_Atomic bool holds;  /* the next request to the second one gets no answer */
+	_Atomic bool joins;  /* while a plan finds no member, all join */
+	_Atomic bool leaves; /* the second one, before the next request to it is sent */
 	struct sending *_Atomic held;
 	void (*changed)(void *context);
 	void *context;
@@ -128,6 +129,11 @@ static inline void send_to_member(void *self, const struct part *part, uint64_t 
 		set_absent(false);
 		loop_call((*(struct fixture **)self)->loop, members.changed, members.context);
 	}
+	if (member == 2 && atomic_exchange(&members.leaves, false)) {
+		members.absent[2] = true;
+		loop_call((*(struct fixture **)self)->loop, members.changed, members.context);
+	}
+	result.unsent = members.absent[member] || !member;
 	if (members.halves && member == 2 && members.samples[2]) {
 		members.absent[2] = true;
 		result.outcome = SEND_TOO_LARGE;

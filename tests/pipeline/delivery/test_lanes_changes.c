@@ -193,6 +193,66 @@ static void a_member_does_not_inherit_a_circuit(void **state)
 	end(f);
 }
 
+/* ---- retry_on_failure is disabled: what was not sent is no failure */
+
+static void begin_without_retries(struct fixture *f)
+{
+	f->config.retry_on_failure.present.enabled = false;
+	begin_patiently(f, 2);
+}
+
+static void what_found_no_member_waits_without_retries(void **state)
+{
+	struct fixture *f = *state;
+	set_absent(true);
+	begin_without_retries(f);
+	fill(f, 10);
+	run_while_not(f, found_none);
+	assert_int_equal(read_metric(f, QUEUED), 90);
+	set_absent(false);
+	members.changed(members.context);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(read_metric(f, OUT), 90);
+	end(f);
+}
+
+static void what_was_not_sent_to_a_member_that_leaves_moves_without_retries(void **state)
+{
+	struct fixture *f = *state;
+	members.leaves = true;
+	begin_without_retries(f);
+	fill(f, 1);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(members.attempts[2], 1);
+	assert_int_equal(others(), 9);
+	assert_int_equal(read_metric(f, OUT), 9);
+	end(f);
+}
+
+static void what_was_sent_to_a_member_that_leaves_is_dropped_without_retries(void **state)
+{
+	struct fixture *f = *state;
+	f->config.retry_on_failure.present.enabled = false;
+	leaves_before_its_answer(f);
+	answer(SEND_RETRY);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(others(), 6);
+	assert_int_equal(read_metric(f, OUT), 6);
+	end(f);
+}
+
+static void what_finds_no_member_waits_no_longer_than_retries_would(void **state)
+{
+	struct fixture *f = *state;
+	set_absent(true);
+	f->config.retry_on_failure.max_elapsed_time = (struct duration){ 1 };
+	begin_without_retries(f);
+	fill(f, 2);
+	run_while_not(f, nothing_waits);
+	assert_int_equal(read_metric(f, OUT), 0);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +264,10 @@ int main(void)
 		MEMBERS_TEST(what_has_just_found_no_member_does_not_wait),
 		MEMBERS_TEST(a_stray_says_nothing_about_the_member_that_has_its_lane),
 		MEMBERS_TEST(a_member_does_not_inherit_a_circuit),
+		MEMBERS_TEST(what_found_no_member_waits_without_retries),
+		MEMBERS_TEST(what_was_not_sent_to_a_member_that_leaves_moves_without_retries),
+		MEMBERS_TEST(what_was_sent_to_a_member_that_leaves_is_dropped_without_retries),
+		MEMBERS_TEST(what_finds_no_member_waits_no_longer_than_retries_would),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
