@@ -121,7 +121,7 @@ static enum file_groups_result open_file(struct file_groups *groups, const char 
 	if (groups->open.count >= groups->options.max_open)
 		close_oldest(groups);
 	struct file_group_open *open = &array_push(&groups->open);
-	*open = (struct file_group_open){ .log = { .fd = -1, .next = -1 },
+	*open = (struct file_group_open){ .log = { .fd = -1, .next = FILE_LOG_NONE },
 					  .path = memory_text(path),
 					  .group = group };
 	struct file_log_options options = groups->options.log;

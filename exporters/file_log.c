@@ -82,6 +82,7 @@ static bool rotate(struct file_log *log, struct error *err)
 {
 	if (!set_aside(log, err))
 		return false;
+	log->rotations++;
 	int fd = open_file(log, err);
 	if (fd < 0)
 		return false;
@@ -139,7 +140,7 @@ static void split_path(struct file_log *log)
 
 bool file_log_open(struct file_log *log, const struct file_log_options *options, struct error *err)
 {
-	*log = (struct file_log){ .options = *options, .fd = -1, .next = -1, .cut = -1 };
+	*log = (struct file_log){ .options = *options, .fd = -1, .next = FILE_LOG_NONE, .cut = -1 };
 	split_path(log);
 	if (options->append && !options->whole && !is_whole(log) && !set_aside(log, err))
 		return false;
@@ -157,19 +158,20 @@ static void close_fd(int fd)
 void file_log_close(struct file_log *log)
 {
 	close_fd(log->fd);
-	close_fd(atomic_exchange(&log->next, -1));
+	close_fd(atomic_exchange(&log->next, FILE_LOG_NONE).fd);
 	memory_free(log->directory);
 	memory_free(log->stem);
 	memory_free(log->extension);
-	*log = (struct file_log){ .fd = -1, .next = -1 };
+	*log = (struct file_log){ .fd = -1, .next = FILE_LOG_NONE };
 }
 
 bool file_log_reopen(struct file_log *log, struct error *err)
 {
-	int fd = open_file(log, err);
-	if (fd >= 0)
-		close_fd(atomic_exchange(&log->next, fd));
-	return fd >= 0;
+	struct file_log_next next = { .rotations = log->rotations };
+	next.fd = open_file(log, err);
+	if (next.fd >= 0)
+		close_fd(atomic_exchange(&log->next, next).fd);
+	return next.fd >= 0;
 }
 
 bool file_log_removed(const struct file_log *log)
@@ -182,11 +184,15 @@ bool file_log_removed(const struct file_log *log)
 
 static void take_next(struct file_log *log)
 {
-	int fd = atomic_exchange(&log->next, -1);
-	if (fd < 0)
+	struct file_log_next next = atomic_exchange(&log->next, FILE_LOG_NONE);
+	if (next.fd < 0)
 		return;
+	if (next.rotations != log->rotations) {
+		close(next.fd);
+		return;
+	}
 	close(log->fd);
-	log->fd = fd;
+	log->fd = next.fd;
 	log->cut = -1;
 }
 

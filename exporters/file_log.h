@@ -32,11 +32,19 @@ struct file_log_options {
 	bool sync;           /* a record is on the disk before file_log_add returns */
 };
 
+struct file_log_next {
+	int fd, rotations;
+};
+#define FILE_LOG_NONE ((struct file_log_next){ .fd = -1 })
+
 struct file_log {
 	struct file_log_options options;
-	int fd;           /* -1: closed */
-	_Atomic int next; /* opened by file_log_reopen, not in use yet; -1: none */
-	int64_t cut;      /* the offset of an incomplete record that must be truncated; -1: none */
+	int fd;      /* -1: closed */
+	int64_t cut; /* the offset of an incomplete record that must be truncated; -1: none */
+	/* opened by file_log_reopen, not in use yet, with the number of rotations before that: it
+	 * may be what a later one has set aside; FILE_LOG_NONE: none */
+	_Atomic(struct file_log_next) next;
+	_Atomic int rotations;
 	/* the data of an earlier run is removed when the first record arrives: a start that fails
 	 * must not remove the data of another process that runs */
 	bool stale;

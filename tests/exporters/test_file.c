@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/exporters/file_exporter.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 
 #include "net/compress.h"
 
@@ -375,6 +377,67 @@ static void reload_and_send_meet(void **state)
 	assert_lines("a.jsonl", sent);
 }
 
+/* In place of the C library's: what else happens just before a file is renamed, and while one that
+ * was opened is synced. Once. */
+static void (*before_rename)(void), (*during_sync)(void);
+
+static void call_once(void (**hook)(void))
+{
+	void (*call)(void) = *hook;
+	*hook = NULL;
+	if (call)
+		call();
+}
+
+int rename(const char *from, const char *to)
+{
+	call_once(&before_rename);
+	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int fdatasync(int fd)
+{
+	call_once(&during_sync);
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static void reload(void)
+{
+	assert_true(file_exporter.reopen(e.self, &e.err));
+}
+
+static void send_large(void)
+{
+	char *text = text_of_length(700000);
+	send_ok(packet_of(text, 1));
+	memory_free(text);
+}
+
+/* What the reload has opened is the file that the rotation sets aside. */
+static void a_reload_that_meets_a_rotation_adds_nothing_to_the_backup(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start("{path: x/a.jsonl, fsync: true, rotation: {max_megabytes: 1}}");
+		send_large();
+		if (i == 0) {
+			before_rename = reload;
+			send_large();
+		} else {
+			during_sync = send_large;
+			reload();
+		}
+		assert_null(before_rename);
+		assert_null(during_sync);
+		assert_lines("x/a.jsonl", 1);
+		send_ok(packet_of("f", 1));
+		assert_lines("x/a.jsonl", 2);
+		assert_int_equal(count_files("x", NULL), 2);
+		exporter_stop();
+		assert_int_equal(nftw("x", remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	}
+}
+
 /* Configuration */
 
 static void configurations_that_cannot_be_kept_are_errors(void **state)
@@ -447,6 +510,7 @@ int main(void)
 		TEST(a_pipe_that_nobody_reads_is_an_error),
 		TEST(what_was_removed_is_made_again),
 		TEST(reload_and_send_meet),
+		TEST(a_reload_that_meets_a_rotation_adds_nothing_to_the_backup),
 		TEST(configurations_that_cannot_be_kept_are_errors),
 		TEST(the_collectors_keys_are_accepted),
 	};
