@@ -96,15 +96,21 @@ static enum file_groups_result judge(const struct file_groups *groups, int reaso
 	return is_of_path(groups, reason) ? FILE_GROUPS_UNUSABLE : FILE_GROUPS_DISK;
 }
 
+/* That of a file; NULL: it is the root, or the current one. The caller frees it. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash != path ? memory_text_of(path, (size_t)(slash - path)) : NULL;
+}
+
 /* The directory, and the folders below it. */
 static bool make_folders(const struct file_groups *groups, const char *path, struct error *err)
 {
-	const char *slash = strrchr(path, '/');
 	if (!make_directory(groups, err))
 		return false;
-	if (!slash || slash == path)
+	char *folder = folder_of(path);
+	if (!folder)
 		return true;
-	char *folder = memory_text_of(path, (size_t)(slash - path));
 	bool ok = system_make_directories(folder, groups->options.mode) ||
 		  file_failed(err, "create a folder of", groups->options.log.shown);
 	int reason = errno;
@@ -140,6 +146,32 @@ static enum file_groups_result open_file(struct file_groups *groups, const char 
 	return why;
 }
 
+static bool has_folder(const char *path)
+{
+	char *folder = folder_of(path);
+	bool has = !folder || access(folder, F_OK) == 0;
+	memory_free(folder);
+	return has;
+}
+
+/* A path that cannot be opened is no file of the exporter, and takes none of max_files, unless a
+ * folder was created for it: the number of these is bounded too. */
+static enum file_groups_result open_first(struct file_groups *groups, const char *path,
+					  struct file_group_open **open, struct error *err)
+{
+	if (groups->groups.count >= groups->options.max_files)
+		return FILE_GROUPS_FULL;
+	bool had_folder = has_folder(path);
+	array_push(&groups->groups) = (struct file_group){ 0 };
+	enum file_groups_result result =
+		open_file(groups, path, groups->groups.count - 1, open, err);
+	if (result == FILE_GROUPS_OK || (!had_folder && has_folder(path)))
+		memo_enter(&groups->known, 0, path, strlen(path))->first = groups->groups.count;
+	else
+		groups->groups.count--;
+	return result;
+}
+
 /* Creates again what was removed meanwhile. */
 static enum file_groups_result restore(struct file_groups *groups, struct file_group_open *open,
 				       struct error *err)
@@ -154,14 +186,9 @@ static enum file_groups_result restore(struct file_groups *groups, struct file_g
 static enum file_groups_result find(struct file_groups *groups, const char *path,
 				    struct file_group_open **open, struct error *err)
 {
-	struct memo_entry *entry = memo_find(&groups->known, 0, path, strlen(path));
-	if (!entry && groups->groups.count >= groups->options.max_files)
-		return FILE_GROUPS_FULL;
-	if (!entry) {
-		entry = memo_enter(&groups->known, 0, path, strlen(path));
-		array_push(&groups->groups) = (struct file_group){ 0 };
-		entry->first = groups->groups.count;
-	}
+	const struct memo_entry *entry = memo_find(&groups->known, 0, path, strlen(path));
+	if (!entry)
+		return open_first(groups, path, open, err);
 	uint32_t group = entry->first - 1, at = groups->groups.at[group].open;
 	if (!at)
 		return open_file(groups, path, group, open, err);

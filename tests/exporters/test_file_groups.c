@@ -301,6 +301,46 @@ static void a_path_that_is_no_file_concerns_its_group_alone(void **state)
 	send_all_ok(PACKET("b"));
 }
 
+static int64_t files(void)
+{
+	const struct metric metric = { "otelcol_exporter_file_groups", METRIC_GAUGE, "{files}",
+				       "" };
+	const struct metric_label labels[] = { { "exporter", "file" }, { 0 } };
+	return metric_get(metrics_series(e.host.metrics, &metric, labels));
+}
+
+static void a_path_that_is_no_file_takes_no_place_of_one(void **state)
+{
+	(void)state;
+	start(GROUPED("out/*.jsonl", ", max_files: 2") "}");
+	fclose(fopen("out/file", "w"));
+	static const char *const values[] = { "file/a", "file/b", "file/c", "file/a" };
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(send_parts(PACKET(values[i])).reason, "unusable_file");
+	assert_int_equal(files(), 0);
+	send_all_ok(PACKET("a", "b"));
+	assert_int_equal(files(), 2);
+	assert_string_equal(send_parts(PACKET("c")).reason, "too_many_files");
+	remove("out/file");
+	assert_string_equal(send_parts(PACKET("file/a")).reason, "too_many_files");
+}
+
+static void folders_are_bounded_even_if_their_files_cannot_be_opened(void **state)
+{
+	(void)state;
+	struct rlimit usual, none;
+	start(GROUPED("out/*.jsonl", ", max_files: 1") "}");
+	getrlimit(RLIMIT_NOFILE, &usual);
+	none = (struct rlimit){ 0, usual.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	struct send_result result = send_parts(PACKET("x/a"));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_string_equal(result.reason, "disk");
+	assert_string_equal(send_parts(PACKET("y/a")).reason, "too_many_files");
+	assert_int_equal(access("out/y", F_OK), -1);
+	send_all_ok(PACKET("x/a"));
+}
+
 /* In place of the C library's: of a file system that allows other names than most. */
 static int reason_of_mkdir;
 
@@ -386,6 +426,8 @@ int main(void)
 		TEST(what_was_removed_is_made_again),
 		TEST(a_directory_is_left_to_the_operator_on_request),
 		TEST(a_path_that_is_no_file_concerns_its_group_alone),
+		TEST(a_path_that_is_no_file_takes_no_place_of_one),
+		TEST(folders_are_bounded_even_if_their_files_cannot_be_opened),
 		TEST(a_name_that_the_file_system_refuses_concerns_its_group_alone),
 		TEST(a_link_is_not_followed),
 		TEST(a_directory_that_is_gone_is_like_a_full_disk),
