@@ -192,16 +192,20 @@ static bool is_blocked(struct pass *pass, const struct attribute *a)
 		     string_view(pass->p, a->key));
 }
 
-/* What is searched of a value; `all` holds it if it is neither a string nor a scalar. */
-static struct view searched_text(const struct pass *pass, const struct attribute *a,
-				 char room[VALUE_TEXT_ROOM], struct bytes *all)
+/* What is searched of a value; `all` holds it if it is neither a string nor a scalar. False: it has
+ * no room for it. */
+static bool searched_text(const struct pass *pass, const struct attribute *a,
+			  char room[VALUE_TEXT_ROOM], struct bytes *all, struct view *text)
 {
-	struct view text = view_of("");
+	*text = view_of("");
 	if (a->type != VALUE_STRING && !pass->self->rules.redact_all_types)
-		return text;
-	if (value_text_scalar(pass->p, a, room, &text))
-		return text;
-	return value_text_add(pass->p, a, all) ? bytes_view(all) : text;
+		return true;
+	if (value_text_scalar(pass->p, a, room, text))
+		return true;
+	if (!value_text_add(pass->p, a, all))
+		return false;
+	*text = bytes_view(all);
+	return true;
 }
 
 static void replace_value(struct pass *pass, struct attribute *a, struct view text)
@@ -246,7 +250,10 @@ static enum value_change redact_value(struct pass *pass, struct attribute *a, st
 	if (!task->blocked && !search)
 		return VALUE_SAME;
 	bytes_init(&all, pass->p->table_bytes_max);
-	struct redaction_verdict v = judge(pass, task, searched_text(pass, a, room, &all));
+	struct view text;
+	struct redaction_verdict v = { REDACTION_WHOLE, view_of(REDACTION_MASK) };
+	if (searched_text(pass, a, room, &all, &text))
+		v = judge(pass, task, text);
 	task->allowed = v.outcome == REDACTION_ALLOWED;
 	if (v.outcome >= REDACTION_MASKED) {
 		enum reason reason = task->blocked ? REASON_KEY : REASON_VALUE;

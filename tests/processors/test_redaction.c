@@ -373,6 +373,29 @@ static void what_cannot_be_searched_is_masked(void **state)
 	assert_int_equal(policy_count(&policy, MASKED, "reason", "key"), 1);
 }
 
+/* Their base64 is longer than the tables may be. The second pattern matches what is not there. */
+static void bytes_without_room_for_their_string_are_masked(void **state)
+{
+	static const char *const policies[] = {
+		"{allow_all_keys: true, redact_all_types: true, blocked_values: [YWJj]}",
+		"{allow_all_keys: true, redact_all_types: true, allowed_values: [^$], "
+		"blocked_key_patterns: [^b$]}",
+	};
+	static char text[60001];
+	memset(text, 'a', sizeof text - 1);
+	for (size_t i = 0; i < COUNT(policies); i++) {
+		open_policy(policies[i]);
+		uint32_t bytes = make_bytes("b", text);
+		p.resources.at[0].attributes = tables_list(&p, bytes, 0);
+		p.table_bytes_max = profiles_used(&p) + 4000;
+		assert_true(policy_run(&policy, &p));
+		assert_string_equal(tables_value(&p, p.resources.at[0].attributes, "b"), "****");
+		assert_int_equal(policy_count(&policy, MASKED, "reason", "limit"), 1);
+		if (i + 1 < COUNT(policies))
+			close_policy(state);
+	}
+}
+
 /* A match is replaced by something longer: the bound is on matches. */
 static void many_matches_mask_the_whole_string(void **state)
 {
@@ -513,6 +536,7 @@ int main(void)
 		TEST(what_cannot_be_searched_is_masked),
 		TEST(many_matches_mask_the_whole_string),
 		TEST(an_empty_summary_is_silent),
+		TEST(bytes_without_room_for_their_string_are_masked),
 		TEST(roles_select_strings),
 		TEST(a_summary_has_counts_and_no_names),
 		TEST(a_summary_counts_allowed_values_even_if_none_are_blocked),
