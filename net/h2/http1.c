@@ -9,7 +9,8 @@
 /*
  * A client that speaks HTTP/1 to a server of HTTP/2 gets an answer that it can read, with the port
  * that it probably means. The status is 400: senders do not repeat the request then, as some would
- * after 505.
+ * after 505. An HTTP port takes both versions, and hands over only what has agreed on HTTP/2: there
+ * the port is right.
  */
 enum { FIRST_MAX = 512, TARGET_MAX = 256, TEXT_MAX = 1024 };
 
@@ -38,8 +39,14 @@ static void answer(struct h2_connection *c, const char *path)
 	struct bytes text, all;
 	bytes_init(&text, TEXT_MAX);
 	bytes_init(&all, 2 * TEXT_MAX);
-	bytes_add_text(&text, "this port takes gRPC, which is HTTP/2, and the request is HTTP/1");
-	places_hint(path, &text);
+	if (c->shard->server->options.endpoint) {
+		bytes_add_text(&text, "this port takes gRPC, which is HTTP/2, and the request is "
+				      "HTTP/1");
+		places_hint(path, &text);
+	} else {
+		bytes_add_text(&text, "this connection is HTTP/2, as its TLS handshake agreed "
+				      "(ALPN h2), and the request is HTTP/1");
+	}
 	bytes_add_byte(&text, '\n');
 	bytes_format(&all,
 		     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -564,6 +564,16 @@ def test_curl_agrees_on_http2(program, certs):
             assert out.split() == ["hello", version]
 
 
+def test_http_1_after_an_agreement_on_http_2_is_told_so(program, certs):
+    ours = context(certs)
+    ours.set_alpn_protocols(["h2"])
+    with serve(program, tls=tls_keys(certs)) as s, ours.wrap_socket(connect(s.port), server_hostname="localhost") as sock:
+        sock.sendall(request())
+        answer = read_answer(sock)
+        assert answer.status == 400
+        assert answer.body == b"this connection is HTTP/2, as its TLS handshake agreed (ALPN h2), and the request is HTTP/1\n"
+
+
 def hello(certs):
     """The bytes of a ClientHello that offers h2."""
     c = context(certs)
