@@ -96,11 +96,13 @@ bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t a
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t path = at + strlen(rule->literal), end = path;
-	if (glued(text, at) || !slash_at(text, path))
+	size_t path = at + strlen(rule->literal), end = path, part = slash_at(text, path);
+	if (glued(text, at) || !part)
 		return false;
-	for (size_t n; (n = pii_is_at(text, end, PII_BASE64) ? 1 : slash_at(text, end)); end += n)
-		;
+	while (part) {
+		end += part;
+		part = pii_is_at(text, end, PII_BASE64) ? 1 : slash_at(text, end);
+	}
 	return end - path > 20 && pii_hit(span, at, end);
 }
 
