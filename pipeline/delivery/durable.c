@@ -108,8 +108,8 @@ static void lose_record(struct delivery *d, struct stored *stored)
 /* Under the lock. The item leaves memory; the caller frees it. */
 static void unload(struct delivery *d, struct item *item)
 {
+	on_disk_add(d, item, item->stored->entry.sequence);
 	release_item(item->stored);
-	on_disk_add(d, item);
 	backlog_detach(&d->backlog, item);
 	packet_unref(&item->packet);
 }
@@ -324,7 +324,7 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 	if (first)
 		u->reader.first = stored->entry.sequence;
 	if (item->spilled)
-		on_disk_spill(d, item);
+		on_disk_spill(d, item, stored->entry.sequence);
 	hold_item(u, stored, item);
 	return true;
 }
@@ -465,7 +465,7 @@ static void take_item(struct delivery *d, struct sending *s, struct reading *r)
 		packet_charge_to(r->packet, budget_charge, d->options.budget);
 	pthread_mutex_lock(&d->lock);
 	struct item *item = loaded_item(d, r);
-	on_disk_take(d, item);
+	on_disk_take(d, item, r->sequence);
 	u->loading--;
 	on_disk_reconcile(d);
 	backlog_attach(&d->backlog, item);

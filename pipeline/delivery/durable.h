@@ -38,9 +38,13 @@ struct durable {
 	_Atomic uint32_t loading;       /* consumers that read a record */
 	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
 	uint64_t oldest;                /* on disk only, clock_now; 0: none, or not known */
-	bool unseen, looking;           /* it is not known, and a thread reads it (on_disk.h) */
-	struct stored *held;            /* records of items that are in memory */
-	bool leaving;                   /* the queue is being closed */
+	/* The number of the last record that was added to `records`, of the last one that was
+	 * taken before that, and how many such there are. */
+	uint64_t last, early_last;
+	int64_t early;
+	bool unseen, looking; /* it is not known, and a thread reads it (on_disk.h) */
+	struct stored *held;  /* records of items that are in memory */
+	bool leaving;         /* the queue is being closed */
 	_Atomic bool ending, open;
 	_Atomic bool abandoned; /* nothing is sent any more */
 };

@@ -8,10 +8,17 @@ void on_disk_lose(struct delivery *d, struct book *book, int64_t samples)
 	book_settle(book, LEDGER_CORRUPT, (uint64_t)samples);
 }
 
+/* Is no record left of those that were added? One that was taken before that is in `records`
+ * when it is added; at the latest when nothing is being spilled. */
+static bool is_empty(const struct durable *u)
+{
+	return u->records + (u->spilling ? u->early : 0) <= 0;
+}
+
 void on_disk_reconcile(struct delivery *d)
 {
 	struct durable *u = &d->durable;
-	if (u->records > 0 || u->loading)
+	if (!is_empty(u) || u->loading)
 		return;
 	backlog_count(&d->backlog, -u->units);
 	u->records = u->units = 0;
@@ -21,31 +28,45 @@ void on_disk_reconcile(struct delivery *d)
 	metric_set(d->count.size, d->backlog.units);
 }
 
-void on_disk_spill(struct delivery *d, const struct item *item)
+void on_disk_spill(struct delivery *d, const struct item *item, uint64_t sequence)
 {
 	struct durable *u = &d->durable;
-	if (u->records <= 0 && !u->spilling)
+	u->last = u->last ? u->last : sequence - 1;
+	if (u->records <= 0 && !u->spilling) {
 		u->oldest = item->packet->oldest_arrival;
+		u->early = 0;
+	}
 	u->spilling++;
 }
 
-void on_disk_add(struct delivery *d, const struct item *item)
+void on_disk_add(struct delivery *d, const struct item *item, uint64_t sequence)
 {
-	d->durable.records++;
-	d->durable.units += item->units;
+	struct durable *u = &d->durable;
+	if (u->records + u->early <= 0)
+		u->oldest = item->packet->oldest_arrival;
+	u->last = sequence;
+	u->early = u->spilling && sequence < u->early_last ? u->early : 0;
+	u->records++;
+	u->units += item->units;
 	item->book->disk += (int64_t)item->left;
 }
 
-/* Oldest first, none of those that are left is older. Newest first, the oldest one is loaded
- * last. */
-void on_disk_take(struct delivery *d, const struct item *item)
+/* Oldest first, none of those that are left is older. Newest first, the oldest one is loaded last.
+ * What is being spilled then is still in memory. */
+void on_disk_take(struct delivery *d, const struct item *item, uint64_t sequence)
 {
 	struct durable *u = &d->durable;
 	item->book->disk -= (int64_t)item->left;
+	if (u->spilling && sequence > u->last) {
+		u->early++;
+		u->early_last = sequence > u->early_last ? sequence : u->early_last;
+	}
 	u->records--;
 	u->units -= item->units;
 	if (d->backlog.order == ORDER_OLDEST)
 		u->oldest = item->packet->oldest_arrival;
+	else if (is_empty(u))
+		u->oldest = 0;
 }
 
 /* ---- what an earlier exporter of this ID has left */
@@ -77,6 +98,7 @@ void on_disk_restore(struct delivery *d, struct storage_account *accounts, uint6
 {
 	struct durable *u = &d->durable;
 	int64_t units = d->backlog.sizer == SIZER_REQUESTS ? (int64_t)records : 0, samples = 0;
+	u->last = 0;
 	for (struct storage_account *a = accounts; a; a = a->next) {
 		restore_account(d, a);
 		samples += a->committed.samples;

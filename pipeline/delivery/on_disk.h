@@ -14,12 +14,12 @@
 
 /* The records that are there when the queue is attached. */
 void on_disk_restore(struct delivery *delivery, struct storage_account *accounts, uint64_t records);
-/* An item is being spilled: it leaves memory when it is committed. */
-void on_disk_spill(struct delivery *delivery, const struct item *item);
+/* An item is being spilled: it leaves memory when its record, with this number, is committed. */
+void on_disk_spill(struct delivery *delivery, const struct item *item, uint64_t sequence);
 /* It is committed. */
-void on_disk_add(struct delivery *delivery, const struct item *item);
-/* A record was loaded, as this item. */
-void on_disk_take(struct delivery *delivery, const struct item *item);
+void on_disk_add(struct delivery *delivery, const struct item *item, uint64_t sequence);
+/* The record with this number was loaded, as this item; perhaps before it was added. */
+void on_disk_take(struct delivery *delivery, const struct item *item, uint64_t sequence);
 /* Samples of a record that cannot be read. */
 void on_disk_lose(struct delivery *delivery, struct book *book, int64_t samples);
 /* When nothing is left, what was not counted by itself was in records that could not be read. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/pipeline/delivery/durable_fixture.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
+#include "base/memory.h"
+#include "pipeline/delivery/on_disk.h"
 
 #define AGE "otelcol_exporter_oldest_packet_age_seconds{exporter=\"fake\"} "
 
@@ -74,6 +78,67 @@ static void the_age_of_what_is_on_disk_continues_after_a_restart(void **state)
 	loop_run(f->loop);
 }
 
+/* What one record after another does to the time of the oldest one: it is spilled, added or taken.
+ * Newest first, so one that came first is taken last. A record is its number; it arrived at ten
+ * times that. */
+static const struct {
+	const char *steps;
+	uint64_t oldest;
+} ages[] = {
+	{ "s1 a1", 10 },
+	{ "s1 a1 s2 a2", 10 },
+	{ "s1 a1 s2 a2 t2", 10 },
+	/* the oldest has gone while others are being spilled */
+	{ "s1 a1 s2 t1", 0 },
+	{ "s1 a1 s2 t1 a2", 20 },
+	{ "s1 a1 s2 t1 a2 s3 a3", 20 },
+	/* a record that is loaded before it was added */
+	{ "s1 a1 s2 t2 a2", 10 },
+	{ "s1 a1 s2 t2 a2 t1 s3 a3", 30 },
+	{ "s1 a1 s2 s3 t3", 10 },
+	{ "s1 a1 s2 s3 t3 a2", 10 },
+	{ "s1 a1 s2 s3 t3 a2 a3", 10 },
+	{ "s1 a1 s2 s3 t3 a2 a3 t2", 10 },
+	{ "s1 a1 s2 s3 t3 a2 a3 s4 t2 t1 a4", 40 },
+};
+
+static void step(struct delivery *d, struct book *book, char what, uint64_t number)
+{
+	struct packet packet = { .oldest_arrival = 10 * number };
+	const uint64_t samples = number == 1 ? 5 : 1;
+	const struct item item = { .packet = &packet, .book = book, .left = samples, .units = 1 };
+	if (what == 's')
+		on_disk_spill(d, &item, number);
+	else if (what == 't') {
+		on_disk_take(d, &item, number);
+		on_disk_reconcile(d);
+	} else {
+		d->durable.spilling--;
+		on_disk_add(d, &item, number);
+	}
+}
+
+/* And nothing that is left counts as lost. */
+static void the_age_is_that_of_what_is_left(void **state)
+{
+	static const struct metric size = { "size", METRIC_GAUGE, "", "" };
+	(void)state;
+	for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
+		struct metrics *counted = metrics_new();
+		struct delivery *d = memory_new(sizeof *d);
+		struct book book = { 0 };
+		d->books = &book;
+		d->count.size = metrics_series(counted, &size, NULL);
+		d->backlog.order = ORDER_NEWEST;
+		for (const char *at = ages[i].steps; *at; at += strspn(at + 2, " ") + 2)
+			step(d, &book, *at, (uint64_t)(at[1] - '0'));
+		if (on_disk_oldest(d) != ages[i].oldest)
+			fail_msg("%s: %" PRIu64, ages[i].steps, on_disk_oldest(d));
+		memory_free(d);
+		metrics_unref(&counted);
+	}
+}
+
 static _Atomic bool freed;
 
 static void has_drained(void *argument)
@@ -127,6 +192,7 @@ static void a_delivery_may_end_while_its_last_packet_is_being_loaded(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_age_is_that_of_what_is_left),
 		DURABLE(a_delivery_may_end_while_its_last_packet_is_being_loaded),
 		DURABLE(the_age_of_what_is_on_disk_continues_after_a_restart),
 	};
