@@ -53,8 +53,13 @@ static inline void watch(void *self, void (*changed)(void *context), void *conte
 	members.context = context;
 }
 
+static inline char *endpoint(void *self, uint32_t member)
+{
+	return serves(self, member) ? memory_format("member:%u", member) : NULL;
+}
+
 static const struct member_ops member_ops = {
-	.lanes = lanes, .count = count, .serves = serves, .watch = watch
+	.lanes = lanes, .count = count, .serves = serves, .watch = watch, .endpoint = endpoint
 };
 
 /* The member in this place, or else in the next one. */
