@@ -46,24 +46,42 @@ static bool group_of(const uint8_t *at, size_t count, uint32_t *group)
 	return true;
 }
 
-bool base64_decode(struct bytes *out, struct view text)
+/* Without its padding, if that is complete; else what has no length that base64 has. */
+static struct view without_padding(struct view text)
 {
 	size_t padded = text.len;
 	while (text.len && text.at[text.len - 1] == '=' && padded - text.len < 2)
 		text.len--;
+	if (text.len < padded && padded % 4)
+		text.len = 1;
+	return text;
+}
+
+size_t base64_decode_at(uint8_t *to, struct view text)
+{
+	uint8_t *start = to;
+	text = without_padding(text);
 	size_t rest = text.len % 4;
-	if ((text.len < padded && padded % 4) || rest == 1 ||
-	    !bytes_reserve(out, text.len / 4 * 3 + (rest ? rest - 1 : 0)))
-		return false;
-	size_t len = out->len;
+	if (rest == 1)
+		return 0;
 	for (size_t i = 0; i < text.len; i += 4) {
 		size_t count = text.len - i < 4 ? rest : 4;
 		uint32_t group;
 		if (!group_of(text.at + i, count, &group))
-			return false;
+			return 0;
 		for (size_t digit = 1; digit < count; digit++, group <<= 8)
-			out->at[len++] = (uint8_t)(group >> 16);
+			*to++ = (uint8_t)(group >> 16);
 	}
-	out->len = len;
-	return true;
+	return (size_t)(to - start);
+}
+
+bool base64_decode(struct bytes *out, struct view text)
+{
+	text = without_padding(text);
+	size_t rest = text.len % 4, len = text.len / 4 * 3 + (rest ? rest - 1 : 0);
+	if (!text.len || !bytes_reserve(out, len))
+		return !text.len;
+	len = base64_decode_at(out->at + out->len, text);
+	out->len += len;
+	return len;
 }

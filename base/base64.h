@@ -10,4 +10,9 @@ bool base64_add(struct bytes *out, struct view data, bool padded);
  * base64, or out is full; nothing was appended. */
 bool base64_decode(struct bytes *out, struct view text);
 
+/* The same into memory that has room for BASE64_SIZE of the text's length. Returns the number of
+ * bytes, 0 if it is not base64. */
+#define BASE64_SIZE(len) ((len) / 4 * 3 + 2)
+size_t base64_decode_at(uint8_t *to, struct view text);
+
 #endif

@@ -7,15 +7,20 @@
 /* The sets of the anchors, and what the rows are made of. */
 #define NO_ALNUM "^0-9A-Za-z"
 #define HEX "0-9A-Fa-f"
+/* The last letter of the words that make a value secret, and the last but one. */
+#define SECRET_LAST "deghlnstyDEGHLNSTY"
+#define SECRET_NEAR "aeilrstwAEILRSTW"
 #define UP_TO(digits) ((PII_RUN(digits) << 1) - 2)
 #define ROLE(name) (1u << ROLE_##name)
+
+#define LITERAL(text) .literal = text, .literal_len = sizeof text - 1
 
 /* A key: its literal, and the fewest bytes that follow. */
 #define KEY(literal_, back_, kinds_, min_) \
 	{ \
-		.literal = literal_, .back = back_, \
-		.needs = { .length = sizeof literal_ - 1 + (min_) }, .find = pii_find_key, \
-		.kinds = kinds_, .min = min_ \
+		LITERAL(literal_), .back = back_, \
+				   .needs = { .length = sizeof literal_ - 1 + (min_) }, \
+				   .find = pii_find_key, .kinds = kinds_, .min = min_ \
 	}
 
 /* clang-format off */
@@ -40,11 +45,11 @@ const struct pii_detector_info pii_detectors[PII_PATTERNS] = {
 #undef PII_PART
 
 /* One entry per byte: its classes, and in four lanes what is counted. */
-#define LANE_DIGIT 1ull
-#define LANE_DOT (1ull << 16)
-#define LANE_COLON (1ull << 32)
-#define LANE_DASH (1ull << 48)
-#define BLOCK 32768 /* bytes after which no lane has overflowed */
+#define LANE_DIGIT PII_LANES(1, 0, 0, 0)
+#define LANE_DOT PII_LANES(0, 1, 0, 0)
+#define LANE_COLON PII_LANES(0, 0, 1, 0)
+#define LANE_DASH PII_LANES(0, 0, 0, 1)
+#define BLOCK PII_COUNT_MAX /* bytes after which no lane has overflowed */
 
 static const uint32_t classes[256] = {
 	['@'] = PII_HAS_AT,
@@ -94,12 +99,15 @@ void pii_meanings_init(struct pii_meaning meanings[256])
 	}
 }
 
-static void fold(struct pii_summary *sum, uint64_t counts)
+/* The sum of counts, lane by lane. */
+static uint64_t add_counts(uint64_t counts, uint64_t more)
 {
-	sum->digits += counts & 0xffff;
-	sum->dots += counts >> 16 & 0xffff;
-	sum->colons += counts >> 32 & 0xffff;
-	sum->dashes += counts >> 48;
+	const uint64_t max = PII_COUNT_MAX;
+	for (unsigned lane = 0; lane < 64; lane += 16) {
+		uint64_t sum = (counts >> lane & max) + (more >> lane & max);
+		counts = (counts & ~(max << lane)) | (sum < max ? sum : max) << lane;
+	}
+	return counts;
 }
 
 struct pii_summary pii_summary(const struct pii_meaning meanings[256], struct view text,
@@ -117,7 +125,7 @@ struct pii_summary pii_summary(const struct pii_meaning meanings[256], struct vi
 			sum.classes |= byte->classes;
 			counts += byte->counts;
 		}
-		fold(&sum, counts);
+		sum.counts = sum.counts ? add_counts(sum.counts, counts) : counts;
 	}
 	*found = anchored;
 	return sum;

@@ -8,8 +8,8 @@
 /*
  * What the `pii` processor detects: the table pii_table.h. A detector has one or more rules. A rule
  * consists of a function that decides whether there is a match at a position (pii_find.h), the
- * anchor (a pair of adjacent bytes, and what follows it, at which the function is called), and what
- * a string must contain for the rule to match at all. One pass over a string (pii_summary) finds
+ * anchor (a pair of adjacent bytes and what is around it, at which the function is called), and
+ * what a string must contain for the rule to match at all. One pass (pii_summary) finds
  * the rules whose pair of bytes occurs. Of these, a second pass calls the ones that can match,
  * where their anchor occurs. The cost of a string therefore does not depend on the number of rules.
  *
@@ -51,9 +51,23 @@ enum pii_class {
 	PII_CLASSES = 19
 };
 
+/* What is in a string: in four lanes the number of digits, dots, colons and dashes, each at most
+ * PII_COUNT_MAX. */
+#define PII_COUNT_MAX 0x7fffull
+#define PII_LANES(digits, dots, colons, dashes) \
+	((uint64_t)(digits) | (uint64_t)(dots) << 16 | (uint64_t)(colons) << 32 | \
+	 (uint64_t)(dashes) << 48)
+
 struct pii_summary {
+	uint64_t counts;
 	uint32_t classes;
-	uint32_t digits, dots, colons, dashes;
+	size_t length;
+};
+
+/* The minimum that a string must contain. */
+struct pii_needs {
+	uint32_t classes;
+	uint8_t digits, dots, colons, dashes;
 	size_t length;
 };
 
@@ -88,15 +102,22 @@ struct pii_rule {
 	 * byte of `first`: how many there may be, PII_RUN(1) to PII_RUN_LONG, and the set may
 	 * follow them unless the run is long. It is measured once for all rules. */
 	const char *behind;
-	uint8_t runs; /* 0: any */
+	uint8_t runs;      /* 0: any */
+	const char *prior; /* what may stand in front of `before` */
+	const char *next;  /* and behind the byte that follows the pair */
+	/* With runs, unless the run is long or missing: the lengths of a second one behind the byte
+	 * of `behind`, PII_RUN(0) for none, and the set that may follow it. */
+	uint8_t second; /* 0: any */
+	const char *mark;
 	/* Occurs in every match. Without `first` it is the anchor, around its byte `back`, and `at`
 	 * is its start. The rarer the pair of bytes that ends there, the fewer strings are searched
 	 * for nothing. */
 	const char *literal;
+	uint8_t literal_len;
 	uint8_t back;
-	uint8_t run_kind;         /* enum pii_run_kind */
-	struct pii_summary needs; /* the minimum that a string must contain */
-	uint32_t unless;          /* classes whose strings another rule searches for the same */
+	uint8_t run_kind; /* enum pii_run_kind */
+	struct pii_needs needs;
+	uint32_t unless; /* classes whose strings another rule searches for the same */
 	pii_find_function *find;
 	uint32_t kinds; /* for pii_find_run: what follows the literal, enum pii_kind */
 	size_t min;     /* the minimum number of bytes */
@@ -139,13 +160,5 @@ void pii_meanings_init(struct pii_meaning meanings[256]);
 /* Sets `found` to the rules whose anchor occurs. */
 struct pii_summary pii_summary(const struct pii_meaning meanings[256], struct view text,
 			       pii_rule_set *found);
-
-static inline bool pii_can_match(const struct pii_summary *text, const struct pii_summary *needs)
-{
-	return (text->classes & needs->classes) == needs->classes &&
-	       text->digits >= needs->digits && text->dots >= needs->dots &&
-	       text->colons >= needs->colons && text->dashes >= needs->dashes &&
-	       text->length >= needs->length;
-}
 
 #endif

@@ -25,7 +25,7 @@ static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned pla
 {
 	if (set || rule->first)
 		return !set || is_in_set(set, byte);
-	return !rule->literal[place] || byte == (uint8_t)rule->literal[place];
+	return place >= rule->literal_len || byte == (uint8_t)rule->literal[place];
 }
 
 /* May the byte follow the pair? The run of a number goes on, unless it may have one digit. */
@@ -54,36 +54,56 @@ static void form_anchor(struct pii_engine *engine, size_t index)
 			add_rule(&byte->first, index);
 		if (is_behind(rule, (uint8_t)i))
 			add_rule(&byte->behind, index);
-		if (is_anchor(rule, rule->behind, rule->back + 1u, (uint8_t)i))
-			add_rule(&engine->behind_run[i], index);
+		if (is_anchor(rule, rule->prior, rule->back - 2u, (uint8_t)i))
+			add_rule(&engine->prior[i], index);
+		if (is_anchor(rule, rule->next, rule->back + 2u, (uint8_t)i))
+			add_rule(&engine->next[i], index);
 	}
-	if (rule->runs) {
-		add_rule(&engine->any_run, index);
-		add_rule(&engine->measured[rule->run_kind], index);
-	}
-	for (int run = 0; run <= PII_RUN_MAX; run++)
-		if (!run || rule->runs & PII_RUN(run))
-			add_rule(&engine->runs[rule->run_kind][run], index);
 }
 
-static void form_literal(struct pii_active_rule *active, const char *literal)
+/* And in those of the rules that have runs. */
+static void form_runs(struct pii_run_rules *rules, const struct pii_rule *rule, uint64_t bit)
 {
-	active->literal = literal;
-	active->literal_len = strlen(literal);
+	bool is_hex = rule->run_kind == PII_RUN_HEX;
+	uint64_t *first = is_hex ? rules->hex : rules->digits,
+		 *second = is_hex ? rules->second_hex : rules->second_digits;
+	rules->any |= bit;
+	for (int run = 0; run <= PII_RUN_MAX; run++) {
+		first[run] |= !run || rule->runs & PII_RUN(run) ? bit : 0;
+		second[run] |= !rule->second || rule->second & PII_RUN(run) ? bit : 0;
+	}
+	for (int i = 0; i < 256; i++) {
+		rules->behind[i] |= !rule->behind || is_in_set(rule->behind, (uint8_t)i) ? bit : 0;
+		rules->mark[i] |= !rule->mark || is_in_set(rule->mark, (uint8_t)i) ? bit : 0;
+	}
+}
+
+static void form_literal(struct pii_active_rule *active)
+{
+	active->literal = active->rule->literal;
+	active->literal_len = active->rule->literal_len;
 	size_t len = active->literal_len < 8 ? active->literal_len : 8;
 	memset(&active->mask, 0xff, len);
-	memcpy(&active->start, literal, len);
+	memcpy(&active->start, active->literal, len);
 }
 
 static void form_rule(struct pii_engine *engine, int detector, const struct pii_rule *rule)
 {
 	size_t index = engine->rule_count++;
 	assert(index < PII_RULES_MAX);
-	engine->rules[index] =
-		(struct pii_active_rule){ rule, .back = rule->back, .detector = (uint8_t)detector };
+	engine->rules[index] = (struct pii_active_rule){
+		.rule = rule,
+		.find = rule->find,
+		.counts = PII_LANES(rule->needs.digits, rule->needs.dots, rule->needs.colons,
+				    rule->needs.dashes),
+		.back = rule->back,
+		.detector = (uint8_t)detector,
+	};
 	if (!rule->first)
-		form_literal(&engine->rules[index], rule->literal);
+		form_literal(&engine->rules[index]);
 	form_anchor(engine, index);
+	if (rule->runs)
+		form_runs(&engine->run_rules[index / 64], rule, 1ull << index % 64);
 	for (int role = 0; role < ROLE_COUNT; role++)
 		if (engine->actions[role][detector] != PII_LEAVE)
 			add_rule(&engine->rules_of[role], index);

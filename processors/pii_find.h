@@ -10,6 +10,9 @@
  * before seen->from, but what stands in front of it may belong to an earlier match. A function that
  * finds that nothing can match before some position raises seen->from to that.
  *
+ * The string stands between margins (PII_MARGIN), so a function may look around without asking
+ * where it ends.
+ *
  * The cost is bounded: each function examines a few bytes, bytes that end where the function would
  * be called next, or a run that is measured once for all functions (pii_run_end).
  * tests/processors/test_pii_cost.py counts instructions.
@@ -36,7 +39,7 @@ static inline bool pii_ends_escape(struct view text, size_t at)
 /* Does the rule's directory stand in itself, as in "/tmp/tmp/a/"? Then the inner one counts. */
 static inline bool pii_is_repeated(const struct pii_rule *rule, struct view text, size_t at)
 {
-	size_t len = strlen(rule->literal);
+	size_t len = rule->literal_len;
 	return pii_has_at(text, at + len - 1, rule->literal, len);
 }
 

@@ -71,7 +71,7 @@ static void read_chain(struct view text, struct chain *chain, size_t want)
 		chain->sums[count] = sums;
 		if (count == want)
 			break;
-		uint8_t gap = pii_byte(text, i);
+		uint8_t gap = pii_at(text, i);
 		chain->ended = (gap != ' ' && gap != '-') || !pii_is_at(text, i + 1, PII_DIGIT);
 		if (!chain->ended) {
 			chain->marks |= 1ull << count;
@@ -177,6 +177,10 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 {
 	struct chain chain;
 	(void)rule;
+	/* Where the first separator of a card may be; a longer group has none. */
+	static const uint32_t groups = 1 << 4 | 1 << 8 | 1 << 10 | 1 << 12;
+	if (!(groups >> pii_run(text, at, PII_DIGIT, 12) & 1))
+		return false;
 	chain.count = chain.marks = chain.sums[0] = 0;
 	chain.ended = false;
 	chain.next = at;
@@ -204,7 +208,7 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 /* The separator of groups of digits, but those of chains; its length, 0: there is none. */
 static size_t card_gap(struct view text, size_t at)
 {
-	uint8_t byte = pii_byte(text, at);
+	uint8_t byte = pii_at(text, at);
 	return byte == '.' || byte == '_' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
@@ -219,17 +223,17 @@ static void read_card_groups(struct view text, size_t at, struct card_groups *ca
 {
 	static const size_t fours[] = { 4, 4, 4, 4, 3, 0 }, six[] = { 4, 6, 5, 0 };
 	size_t gap = card_gap(text, at + 4);
-	uint8_t mark = pii_byte(text, at + 4);
+	uint8_t mark = pii_at(text, at + 4);
 	const size_t *group = gap && pii_run(text, at + 4 + gap, PII_DIGIT, 5) == 5 ? six : fours;
 	*card = (struct card_groups){ .end = at };
 	for (size_t i = at; *group; group++) {
-		size_t len = pii_run(text, i, PII_DIGIT, *group);
+		size_t len = 0;
+		for (; len < *group && pii_is_at(text, i + len, PII_DIGIT); len++)
+			card->digits[card->count++] = text.at[i + len];
 		if (!len)
 			return;
-		memcpy(card->digits + card->count, text.at + i, len);
-		card->count += len;
 		card->end = i + len;
-		if (len < *group || pii_byte(text, card->end) != mark)
+		if (len < *group || pii_at(text, card->end) != mark)
 			return;
 		i = card->end + card_gap(text, card->end);
 	}
@@ -240,8 +244,8 @@ static void read_card_groups(struct view text, size_t at, struct card_groups *ca
 static size_t last_groups(struct view text, size_t at)
 {
 	size_t gap = card_gap(text, at + 4), groups = 0;
-	uint8_t mark = pii_byte(text, at + 4);
-	while (pii_run(text, at, PII_DIGIT, 5) == 4 && pii_byte(text, at + 4) == mark &&
+	uint8_t mark = pii_at(text, at + 4);
+	while (pii_run(text, at, PII_DIGIT, 5) == 4 && pii_at(text, at + 4) == mark &&
 	       card_gap(text, at + 4) == gap && pii_is_at(text, at + 4 + gap, PII_DIGIT)) {
 		at += 4 + gap;
 		groups++;
@@ -314,7 +318,7 @@ static bool read_part(struct view text, size_t at, size_t len, struct iban_part 
 {
 	uint64_t rest = 0, power = 1;
 	for (size_t i = at; i < at + len; i++) {
-		uint8_t c = pii_byte(text, i);
+		uint8_t c = pii_at(text, i);
 		if (!pii_is(c, PII_DIGIT | PII_UPPER))
 			return false;
 		bool letter = c >= 'A';
@@ -333,7 +337,7 @@ static unsigned append_part(unsigned rest, const struct iban_part *part)
 /* What stands behind each four characters: a blank, as such or escaped, or a dash; its length. */
 static size_t iban_gap(struct view text, size_t at)
 {
-	uint8_t byte = pii_byte(text, at);
+	uint8_t byte = pii_at(text, at);
 	return byte == ' ' || byte == '-' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
@@ -355,7 +359,7 @@ static size_t group_place(const struct iban_row *row, size_t group)
 /* Does the row's separator end here? */
 static bool has_gap(struct view text, const struct iban_row *row, size_t end)
 {
-	return !row->gap || (pii_byte(text, end - row->gap) == text.at[row->at + 4] &&
+	return !row->gap || (pii_at(text, end - row->gap) == text.at[row->at + 4] &&
 			     iban_gap(text, end - row->gap) == row->gap);
 }
 
@@ -384,7 +388,7 @@ static size_t iban_end(struct view text, const struct iban_row *row, size_t firs
 		place -= row->gap;
 	else if (!has_gap(text, row, place) || !read_part(text, place, len % 4, &tail))
 		return 0;
-	if (pii_is(pii_byte(text, place + len % 4), PII_ALNUM))
+	if (pii_is_at(text, place + len % 4, PII_ALNUM))
 		return 0;
 	unsigned rest = 0;
 	for (size_t group = first + 1; group < end; group++)

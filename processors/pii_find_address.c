@@ -49,7 +49,7 @@ static bool is_shortened(struct view text, const struct groups *g)
 static size_t dotted_end(struct view text, size_t at)
 {
 	for (int part = 0; part < 3; part++) {
-		size_t n = pii_byte(text, at) == '.' ? pii_run(text, at + 1, PII_DIGIT, 3) : 0;
+		size_t n = pii_at(text, at) == '.' ? pii_run(text, at + 1, PII_DIGIT, 3) : 0;
 		if (!n)
 			return 0;
 		at += 1 + n;
@@ -63,7 +63,7 @@ static size_t whole_end(struct view text, size_t at, const struct groups *g)
 	if (!g->pairs && g->colons < 6)
 		return 0;
 	size_t dotted = dotted_end(text, g->end), end = dotted ? dotted : g->end;
-	uint8_t back = pii_byte(text, end);
+	uint8_t back = pii_at(text, end);
 	if (pii_is(back, PII_ALNUM) || back == '_')
 		return 0;
 	if (!g->pairs && g->colons != (dotted ? 6 : 7))
@@ -73,35 +73,40 @@ static size_t whole_end(struct view text, size_t at, const struct groups *g)
 	return is_shortened(text, g) || (!g->pairs && g->last) ? end : 0;
 }
 
+/* The digits of a group; 5: too many. */
+static inline size_t group_length(const uint8_t *at)
+{
+	size_t n = 0;
+	while (n < 5 && pii_is(at[n], PII_HEX))
+		n++;
+	return n;
+}
+
 /* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
  * 0: nowhere. */
-static inline size_t read_groups(struct view text, struct groups *group, bool assigned)
+static inline size_t read_groups(struct view text, struct groups *g, bool assigned)
 {
-	struct groups g = *group;
-	const uint8_t *end = text.at + text.len;
-	size_t shortened = 0;
-	while (g.colons < 7 && g.pairs <= assigned && g.end < text.len && text.at[g.end] == ':') {
-		const uint8_t *first = text.at + g.end + 1, *byte = first,
-			      *max = end - first < 4 ? end : first + 4;
-		if (assigned && is_shortened(text, &g))
-			shortened = g.end;
-		g.pairs += g.colons && !g.last;
-		g.colons++;
-		while (byte < max && pii_is(*byte, PII_HEX))
-			byte++;
-		g.last = (size_t)(byte - first);
-		g.end += 1 + g.last;
-		g.filled += g.last > 0;
-		if (g.last == 4 && !g.assigned && looks_assigned(first))
-			g.assigned = g.end - 4;
+	const uint8_t *at = text.at + g->end;
+	unsigned colons = 0, pairs = 0;
+	size_t shortened = 0, last = g->last, filled = 1;
+	for (; *at == ':' && colons < 7 && pairs <= assigned; at += last) {
+		if (pairs == 1 && filled <= 7 && (last || at[-2] == ':') && at[1] != ':')
+			shortened = (size_t)(at - text.at);
+		pairs += colons && !last;
+		colons++;
+		last = group_length(++at);
+		last -= last == 5;
+		filled += last > 0;
+		if (last == 4 && looks_assigned(at) && !g->assigned)
+			g->assigned = (size_t)(at - text.at);
 	}
-	*group = g;
-	return shortened;
+	*g = (struct groups){ (size_t)(at - text.at), filled, last, colons, pairs, g->assigned };
+	return assigned ? shortened : 0;
 }
 
 static bool is_pair(struct view text, size_t at)
 {
-	return pii_run(text, at, PII_HEX, 2) == 2;
+	return pii_is_at(text, at, PII_HEX) && pii_is_at(text, at + 1, PII_HEX);
 }
 
 /* Does a word of two digits stand in front of this separator? */
@@ -116,7 +121,7 @@ static size_t pairs_at(struct view text, size_t at)
 	size_t n = 0;
 	while (pii_run(text, at, PII_ALNUM, 3) == 2 && is_pair(text, at)) {
 		n++;
-		if (pii_byte(text, at + 2) != ':')
+		if (pii_at(text, at + 2) != ':')
 			break;
 		at += 3;
 	}
@@ -162,12 +167,12 @@ static void pass_over(struct view text, const struct groups *g, bool assigned,
  * front of a colon counts where the whole is none. */
 static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct regex_span *span)
 {
-	size_t first = pii_run(text, at, PII_HEX, 5);
-	if (!first || first > 4 || pii_byte(text, at + first) != ':')
+	size_t first = group_length(text.at + at);
+	if (!first || first > 4 || pii_at(text, at + first) != ':')
 		return false;
 	/* "a:b.c": most words have no second colon; "a::b": none begins behind two of them. */
-	size_t second = pii_run(text, at + first + 1, PII_HEX, 5);
-	if (second > 4 || pii_byte(text, at + first + 1 + second) != ':')
+	size_t second = group_length(text.at + at + first + 1);
+	if (second > 4 || pii_at(text, at + first + 1 + second) != ':')
 		return false;
 	bool assigned = first == 4 && looks_assigned(text.at + at);
 	if (!second && !assigned) {
@@ -183,19 +188,52 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	return pii_hit(span, at, whole ? whole : end);
 }
 
-/* One colon in front is a separator ("peer:2001:db8::1"), two are an address's own or a name's. */
+/* Where a row of "1::" ends that begins here, or after one of them. */
+static size_t shortened_row_end(struct view text, size_t at)
+{
+	size_t n;
+	while ((n = group_length(text.at + at)) && PII_WORD_AT(text, at + n, "::"))
+		at += n + 2;
+	return at;
+}
+
+/* One colon in front is a separator ("peer:2001:db8::1"), two are an address's own or a name's,
+ * also for the later groups of a row. */
 bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
 	(void)rule;
 	uint8_t front = at ? text.at[at - 1] : 0;
-	if (front == ':' && at > 1 && text.at[at - 2] == ':')
+	if (front == ':' && pii_at(text, at - 2) == ':') {
+		seen->from = shortened_row_end(text, at);
 		return false;
+	}
 	if (find_at(text, at, seen, span))
 		return true;
-	/* "%5B": what is behind it begins anew. */
-	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 &&
+	/* "%5B": what is behind it begins anew, if none of that was read to no end. */
+	return front == '%' && seen->from <= at && pii_run(text, at, PII_HEX, 3) == 3 &&
 	       find_at(text, at + 2, seen, span);
+}
+
+/* May "::1" stand behind this byte? */
+static bool is_loopback_front(uint8_t byte)
+{
+	switch (byte) {
+	case ' ':
+	case '\t':
+	case '[':
+	case '(':
+	case '=':
+	case ',':
+	case ';':
+	case '"':
+	case '\'':
+	case '/':
+	case '@':
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* "::1" stands alone: "a::1" and "<T>::1" are names. */
@@ -203,12 +241,10 @@ bool pii_find_loopback(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	uint8_t front = at ? text.at[at - 1] : ' ', back = pii_byte(text, at + 3);
-	if (!front || !strchr(" \t[(=,;\"'/@", front) || pii_is(back, PII_ALNUM) || back == '_' ||
-	    back == ':')
+	uint8_t front = at ? text.at[at - 1] : ' ', back = pii_at(text, at + 3);
+	if (!is_loopback_front(front) || pii_is(back, PII_ALNUM | PII_UNDERSCORE) || back == ':')
 		return false;
-	return !(back == '.' && pii_is(pii_byte(text, at + 4), PII_ALNUM)) &&
-	       pii_hit(span, at, at + 3);
+	return !(back == '.' && pii_is_at(text, at + 4, PII_ALNUM)) && pii_hit(span, at, at + 3);
 }
 
 /* Nobody's: that of every host and that of none. */
@@ -261,15 +297,15 @@ bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t a
 {
 	(void)rule, (void)seen;
 	uint32_t kinds = 0;
-	if (pii_byte(text, at + 4) != '.' || pii_byte(text, at + 9) != '.')
+	if (pii_at(text, at + 4) != '.' || pii_at(text, at + 9) != '.')
 		return false;
 	for (size_t i = 0; i < 14; i++) {
-		uint8_t byte = pii_byte(text, at + i);
+		uint8_t byte = pii_at(text, at + i);
 		if (i % 5 != 4 && !pii_is(byte, PII_HEX))
 			return false;
 		kinds |= pii_kinds[byte];
 	}
-	uint8_t back = pii_byte(text, at + 14), next = pii_byte(text, at + 15);
+	uint8_t back = pii_at(text, at + 14), next = pii_at(text, at + 15);
 	return kinds & PII_DIGIT && kinds & PII_LETTER &&
 	       !pii_is(back, PII_ALNUM | PII_UNDERSCORE) &&
 	       !(back == '.' && pii_is(next, PII_ALNUM)) && pii_hit(span, at, at + 14);

@@ -9,31 +9,33 @@
 bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
-	size_t start = at + strlen(rule->literal);
+	size_t start = at + rule->literal_len;
 	size_t len = pii_run_end(&seen->runs, text, start, PII_AUTHORITY) - start;
+	if (len < sizeof ":p@h" - 1)
+		return false;
 	/* A host follows: the last byte is none of the @ that ends the password. */
-	const uint8_t *user = text.at + start, *end = len ? memrchr(user, '@', len - 1) : NULL;
+	const uint8_t *user = text.at + start, *end = memrchr(user, '@', len - 1);
 	const uint8_t *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
 	return colon && end > colon + 1 && pii_hit(span, start, start + (size_t)(end - user));
 }
 
 /* "user:password": text with a colon. */
+#define BASIC_MAX 4096
+
 static bool is_user_and_password(struct view token)
 {
-	struct bytes plain;
-	bytes_init(&plain, 4096);
-	bool ok = base64_decode(&plain, token) && memchr(plain.at, ':', plain.len) &&
-		  wire_utf8_slow(plain.at, plain.len);
-	for (size_t i = 0; ok && i < plain.len; i++)
-		ok = plain.at[i] >= ' ' && plain.at[i] != 0x7f;
-	bytes_fini(&plain);
-	return ok;
+	uint8_t plain[BASE64_SIZE(BASIC_MAX + 2)];
+	size_t len = base64_decode_at(plain, token);
+	for (size_t i = 0; i < len; i++)
+		if (plain[i] < ' ' || plain[i] == 0x7f)
+			return false;
+	return len && memchr(plain, ':', len) && wire_utf8_slow(plain, len);
 }
 
 /* A blank, as such or escaped; its length. */
 static size_t blank_at(struct view text, size_t at)
 {
-	uint8_t byte = pii_byte(text, at);
+	uint8_t byte = pii_at(text, at);
 	return byte == ' ' || byte == '\t' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
@@ -41,47 +43,31 @@ static size_t blank_at(struct view text, size_t at)
 bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	static const char word[] = "basic";
 	(void)rule, (void)seen;
-	size_t start = at, gap = 1;
-	for (; word[start - at]; start++)
-		if ((pii_byte(text, start) | 0x20) != word[start - at])
-			return false;
-	if (pii_byte(text, start) == '+') /* a blank in a form */
+	size_t start = at + 5, gap = 1;
+	if (!PII_LETTERS_AT(text, at, "basic"))
+		return false;
+	if (pii_at(text, start) == '+') /* a blank in a form */
 		start++;
 	else
 		for (int i = 0; i < 8 && (gap = blank_at(text, start)); i++)
 			start += gap;
-	size_t len = pii_run(text, start, PII_BASE64, 4096);
+	size_t len = pii_run(text, start, PII_BASE64, BASIC_MAX);
 	if (start == at + 5 || len < 8)
 		return false;
-	for (int i = 0; i < 2 && pii_byte(text, start + len) == '='; i++)
+	for (int i = 0; i < 2 && pii_at(text, start + len) == '='; i++)
 		len++;
 	return is_user_and_password((struct view){ text.at + start, len }) &&
 	       pii_hit(span, start, start + len);
 }
 
-static uint8_t lower(uint8_t byte)
-{
-	return pii_is(byte, PII_UPPER) ? byte | 0x20 : byte;
-}
+/* Does the word end here? And with no letter or digit before it? */
+#define ENDS(word) PII_LETTERS_BEFORE(text, end, word)
+#define ALONE(word) (ENDS(word) && is_alone(text, end - (sizeof(word) - 1)))
 
-/* Does the word, in small letters, end here? */
-static bool word_ends(struct view text, size_t end, const char *word)
+static bool is_alone(struct view text, size_t start)
 {
-	size_t left = strlen(word);
-	while (left && end && lower(text.at[end - 1]) == (uint8_t)word[left - 1])
-		left--, end--;
-	return !left;
-}
-
-/* The same, with no letter or digit before it. */
-static bool word_alone(struct view text, size_t end, const char *word)
-{
-	size_t len = strlen(word);
-	return word_ends(text, end, word) &&
-	       !(end > len && pii_is(text.at[end - len - 1], PII_ALNUM) &&
-		 !pii_ends_escape(text, end - len));
+	return !pii_is_at(text, start - 1, PII_ALNUM) || pii_ends_escape(text, start);
 }
 
 /* What may stand before "key": api_key, api-key, apikey. */
@@ -89,36 +75,46 @@ static bool is_secret_key(struct view text, size_t end)
 {
 	if (end && pii_is(text.at[end - 1], PII_DASH | PII_UNDERSCORE))
 		end--;
-	switch (end ? lower(text.at[end - 1]) : 0) {
+	switch (end ? text.at[end - 1] | 0x20 : 0) {
 	case 'i':
-		return word_ends(text, end, "api");
+		return ENDS("api");
 	case 's':
-		return word_ends(text, end, "access");
+		return ENDS("access");
 	case 't':
-		return word_ends(text, end, "secret") || word_ends(text, end, "account");
+		return ENDS("secret") || ENDS("account");
 	case 'e':
-		return word_ends(text, end, "private");
+		return ENDS("private");
 	case 'h':
-		return word_alone(text, end, "auth");
+		return ALONE("auth");
 	case 'r':
-		return word_ends(text, end, "master");
+		return ENDS("master");
 	case 'n':
-		return word_ends(text, end, "encryption") || word_ends(text, end, "subscription");
+		return ENDS("encryption") || ENDS("subscription");
 	case 'g':
-		return word_ends(text, end, "signing");
+		return ENDS("signing");
 	case 'd':
-		return word_ends(text, end, "shared");
+		return ENDS("shared");
 	default:
 		return false;
 	}
 }
 
+static bool is_secret_key_base(struct view text, size_t end)
+{
+	return ENDS("base") && pii_at(text, end - 5) == '_' &&
+	       PII_LETTERS_BEFORE(text, end - 5, "key") && pii_at(text, end - 9) == '_' &&
+	       PII_LETTERS_BEFORE(text, end - 9, "secret");
+}
+
 static bool is_session(struct view text, size_t end)
 {
-	if (lower(text.at[end - 1]) != 'd' || lower(text.at[end - 2]) != 'i')
+	size_t name = end - 2;
+	if (!ENDS("id"))
 		return false;
-	return word_ends(text, end, "sessid") || word_ends(text, end, "sessionid") ||
-	       word_ends(text, end, "session_id") || word_ends(text, end, "session-id");
+	if (PII_LETTERS_BEFORE(text, name, "sess"))
+		return true;
+	name -= pii_is_at(text, name - 1, PII_DASH | PII_UNDERSCORE);
+	return PII_LETTERS_BEFORE(text, name, "session");
 }
 
 #define LETTERS(a, b, c) ((uint32_t)(a) << 16 | (uint32_t)(b) << 8 | (uint32_t)(c))
@@ -126,37 +122,34 @@ static bool is_session(struct view text, size_t end)
 /* Does a word end here that makes the value of a name secret? */
 static bool is_secret(struct view text, size_t end)
 {
-	if (end < 3)
-		return false;
 	const uint8_t *tail = text.at + end - 3;
-	switch (LETTERS(lower(tail[0]), lower(tail[1]), lower(tail[2]))) {
+	switch (LETTERS(tail[0] | 0x20, tail[1] | 0x20, tail[2] | 0x20)) {
 	case LETTERS('o', 'r', 'd'):
-		return word_ends(text, end, "password");
+		return ENDS("password");
 	case LETTERS('s', 'w', 'd'):
-		return word_ends(text, end, "passwd");
+		return ENDS("passwd");
 	case LETTERS('p', 'w', 'd'):
-		return word_alone(text, end, "pwd");
+		return ALONE("pwd");
 	case LETTERS('a', 's', 's'):
-		return word_alone(text, end, "pass");
+		return ALONE("pass");
 	case LETTERS('a', 's', 'e'):
-		return word_ends(text, end, "passphrase") ||
-		       word_ends(text, end, "secret_key_base");
+		return ENDS("passphrase") || is_secret_key_base(text, end);
 	case LETTERS('r', 'e', 't'):
-		return word_ends(text, end, "secret");
+		return ENDS("secret");
 	case LETTERS('k', 'e', 'n'): /* an assembly's PublicKeyToken is no secret */
-		return word_ends(text, end, "token") && !word_ends(text, end, "publickeytoken");
+		return ENDS("token") && !ENDS("publickeytoken");
 	case LETTERS('k', 'e', 'y'):
 		return is_secret_key(text, end - 3);
 	case LETTERS('i', 'a', 'l'):
-		return word_ends(text, end, "credential");
+		return ENDS("credential");
 	case LETTERS('a', 'l', 's'):
-		return word_ends(text, end, "credentials");
+		return ENDS("credentials");
 	case LETTERS('u', 'r', 'e'):
-		return word_ends(text, end, "signature");
+		return ENDS("signature");
 	case LETTERS('s', 'i', 'g'):
-		return word_alone(text, end, "sig");
+		return ALONE("sig");
 	case LETTERS('u', 't', 'h'):
-		return word_alone(text, end, "auth");
+		return ALONE("auth");
 	default:
 		return is_session(text, end);
 	}
@@ -167,7 +160,7 @@ static bool is_secret(struct view text, size_t end)
 static size_t quoted_end(struct view text, size_t at, uint8_t mark, bool escaped)
 {
 	for (; at < text.len; at++) {
-		if (escaped && text.at[at] == '\\' && pii_byte(text, at + 1) == mark)
+		if (escaped && text.at[at] == '\\' && pii_at(text, at + 1) == mark)
 			return at;
 		if (!escaped && text.at[at] == mark)
 			return at;
@@ -180,15 +173,15 @@ static size_t quoted_end(struct view text, size_t at, uint8_t mark, bool escaped
 /* A quotation mark, or one behind a backslash; its length. */
 static size_t quote_at(struct view text, size_t at)
 {
-	size_t escape = pii_byte(text, at) == '\\';
-	uint8_t mark = pii_byte(text, at + escape);
+	size_t escape = pii_at(text, at) == '\\';
+	uint8_t mark = pii_at(text, at + escape);
 	return mark == '"' || mark == '\'' ? 1 + escape : 0;
 }
 
 static size_t blanks_at(struct view text, size_t at)
 {
 	size_t n = 0;
-	while (n < 4 && pii_byte(text, at + n) == ' ')
+	while (n < 4 && pii_at(text, at + n) == ' ')
 		n++;
 	return n;
 }
@@ -239,9 +232,21 @@ static bool quoted_at(struct view text, size_t at, struct regex_span *span)
 }
 
 /* Where the name that ends here begins. */
+#define NAME_MAX_LEN 64
+
 static size_t name_start(struct view text, size_t end)
 {
-	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, 64);
+	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, NAME_MAX_LEN);
+}
+
+/* Is there a dash in it? */
+static bool has_dash(struct view text, size_t end)
+{
+	size_t start = end < NAME_MAX_LEN ? 0 : end - NAME_MAX_LEN;
+	while (end > start && pii_is(text.at[end - 1], PII_BASE64URL | PII_DOT))
+		if (text.at[--end] == '-')
+			return true;
+	return false;
 }
 
 static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
@@ -257,15 +262,13 @@ static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct 
 
 static bool is_path_parameter(struct view text, size_t name)
 {
-	if (!name || text.at[name - 1] != ';')
-		return false;
 	size_t window = name < FRONT_MAX ? name : FRONT_MAX;
 	const uint8_t *blank = memrchr(text.at + name - window, ' ', window);
 	size_t start = blank ? (size_t)(blank - text.at) + 1 : 0;
 	if (!blank && window < name)
 		return false;
 	return PII_WORD_AT(text, start, "http://") || PII_WORD_AT(text, start, "https://") ||
-	       (text.at[start] == '/' && pii_byte(text, start + 1) != '/');
+	       (text.at[start] == '/' && pii_at(text, start + 1) != '/');
 }
 
 /* As value_at does, but in a path. */
@@ -275,9 +278,12 @@ static bool assigned_at(struct pii_seen *seen, struct view text, size_t name_end
 	size_t start = name_end + 1, end = start;
 	if (!value_at(seen, text, start, span) || span->start != start)
 		return span->end > span->start;
+	size_t name = name_start(text, name_end);
+	if (pii_at(text, name - 1) != ';')
+		return true;
 	while (end < span->end && text.at[end] != '/' && text.at[end] != '?' && text.at[end] != '#')
 		end++;
-	if (end < span->end && is_path_parameter(text, name_start(text, name_end)))
+	if (end < span->end && is_path_parameter(text, name))
 		span->end = end;
 	return span->end > start;
 }
@@ -287,12 +293,12 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	uint8_t first = pii_byte(text, at + 1);
+	uint8_t first = pii_at(text, at + 1);
 	if (!is_secret(text, at))
 		return false;
 	if (first == '>') /* Ruby's name=>"value" */
 		return quoted_at(text, at + 2 + blanks_at(text, at + 2), span);
-	if (pii_is(first, PII_SLASH | PII_DOT) && word_ends(text, at, "pwd") &&
+	if (pii_is(first, PII_SLASH | PII_DOT) && PII_LETTERS_BEFORE(text, at, "pwd") &&
 	    !(at > 3 && pii_is(text.at[at - 4], PII_DASH | PII_UNDERSCORE)))
 		return false;
 	return assigned_at(seen, text, at, span);
@@ -302,7 +308,7 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 static bool is_escaped_and(struct view text, size_t at)
 {
 	size_t digits = at + 1;
-	if (pii_byte(text, at) != '%')
+	if (pii_at(text, at) != '%')
 		return false;
 	while (PII_WORD_AT(text, digits, "25"))
 		digits += 2;
@@ -321,15 +327,17 @@ bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, si
 	if (text.at[name] != '%' || !is_secret(text, name))
 		return false;
 	size_t max = pii_run_end(&seen->runs, text, start, PII_SECRET);
-	while (end < max && !(text.at[end] == '%' && is_escaped_and(text, end)))
-		end++;
+	for (const uint8_t *mark; end < max && !is_escaped_and(text, end);) {
+		mark = memchr(text.at + end + 1, '%', max - end - 1);
+		end = mark ? (size_t)(mark - text.at) : max;
+	}
 	return pii_hit(span, start, end);
 }
 
 /* Where : or Ruby's => between a name and its value ends; 0: it is neither. */
 static size_t mark_end(struct view text, size_t at)
 {
-	if (pii_byte(text, at) == ':')
+	if (pii_at(text, at) == ':')
 		return at + 1;
 	return PII_WORD_AT(text, at, "=>") ? at + 2 : 0;
 }
@@ -349,11 +357,11 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 			   struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	if (!is_secret(text, at))
+	size_t value = at + blanks_at(text, at);
+	if (pii_at(text, value) == '-' || pii_at(text, value) == ' ' || !is_secret(text, at))
 		return false;
-	size_t name = name_start(text, at), value = at + blanks_at(text, at);
-	if (text.at[name] != '-' || (name && !strchr(" \t\n\"'([{=,;>", text.at[name - 1])) ||
-	    pii_byte(text, value) == '-' || pii_byte(text, value) == ' ')
+	size_t name = name_start(text, at);
+	if (text.at[name] != '-' || (name && !strchr(" \t\n\"'([{=,;>", text.at[name - 1])))
 		return false;
 	return value_at(seen, text, value, span);
 }
@@ -391,9 +399,9 @@ static bool drawn_at(struct pii_seen *seen, struct view text, size_t at, struct 
 	if (end - at < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
 		return false;
 	bool drawn = number_count(text, at, end, 2) == 2;
-	for (int i = 0; i < 2 && pii_byte(text, end) == '='; i++)
+	for (int i = 0; i < 2 && pii_at(text, end) == '='; i++)
 		end++;
-	uint8_t back = pii_byte(text, end);
+	uint8_t back = pii_at(text, end);
 	bool ends = !back || strchr(" \t\r\n,;\"')]}&", back);
 	return drawn && ends && pii_hit(span, at, end);
 }
@@ -402,8 +410,9 @@ static bool drawn_at(struct pii_seen *seen, struct view text, size_t at, struct 
 static bool secret_at(struct pii_seen *seen, struct view text, size_t name, size_t value,
 		      struct regex_span *span)
 {
-	if (word_ends(text, name, "password") || word_ends(text, name, "passwd") ||
-	    word_ends(text, name, "passphrase"))
+	if (PII_LETTERS_BEFORE(text, name, "password") ||
+	    PII_LETTERS_BEFORE(text, name, "passwd") ||
+	    PII_LETTERS_BEFORE(text, name, "passphrase"))
 		return password_at(seen, text, value, span);
 	return drawn_at(seen, text, value, span);
 }
@@ -416,10 +425,10 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	(void)rule;
 	if (!is_secret(text, at))
 		return false;
-	size_t name = name_start(text, at), value = at + 1 + blanks_at(text, at + 1);
+	size_t value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
-	if (memchr(text.at + name, '-', at - name))
+	if (has_dash(text, at))
 		return value_at(seen, text, value, span);
 	return secret_at(seen, text, at, value, span);
 }

@@ -18,7 +18,7 @@ static bool run_from(struct pii_seen *seen, struct view text, size_t start, size
 bool pii_find_run(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	return run_from(seen, text, at, at + strlen(rule->literal), rule->kinds, rule->min, span);
+	return run_from(seen, text, at, at + rule->literal_len, rule->kinds, rule->min, span);
 }
 
 bool pii_find_key(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -49,17 +49,16 @@ bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at,
 
 static bool one_of(struct view text, size_t at, const char *bytes)
 {
-	uint8_t byte = pii_byte(text, at);
+	uint8_t byte = pii_at(text, at);
 	return byte && strchr(bytes, byte);
 }
 
-/* ghp_..., at the "gh" */
+/* ghp_..., at the "gh"; the anchor has the four bytes. */
 bool pii_find_key_github(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return pii_byte(text, at + 3) == '_' && one_of(text, at + 2, "opsur") && !glued(text, at) &&
-	       run_from(seen, text, at, at + 4, PII_ALNUM, 36, span);
+	return !glued(text, at) && run_from(seen, text, at, at + 4, PII_ALNUM, 36, span);
 }
 
 /* sk_live_..., at the "k_" */
@@ -73,19 +72,19 @@ bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t a
 	       run_from(seen, text, at - 1, at + 7, PII_ALNUM, 20, span);
 }
 
-/* xoxb-..., at the "xox" */
+/* xoxb-..., at the "xox"; the anchor has the four bytes. */
 bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at,
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abcdeoprs") &&
-	       !glued(text, at) && run_from(seen, text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
+	return pii_at(text, at + 4) == '-' && !glued(text, at) &&
+	       run_from(seen, text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 
 /* A slash, as such, escaped for JSON or percent-encoded; its length. */
 static size_t slash_at(struct view text, size_t at)
 {
-	return pii_byte(text, at) == '/'                                      ? 1
+	return pii_at(text, at) == '/'                                        ? 1
 	       : PII_WORD_AT(text, at, "\\/")                                 ? 2
 	       : PII_WORD_AT(text, at, "%2F") || PII_WORD_AT(text, at, "%2f") ? 3
 									      : 0;
@@ -96,7 +95,7 @@ bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t a
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t path = at + strlen(rule->literal), end = path, part = slash_at(text, path);
+	size_t path = at + rule->literal_len, end = path, part = slash_at(text, path);
 	if (glued(text, at) || !part)
 		return false;
 	while (part) {
@@ -122,7 +121,7 @@ bool pii_find_key_gitlab(const struct pii_rule *rule, struct view text, size_t a
 							     [7] = "glagent" };
 	(void)rule;
 	size_t len = pii_run(text, at, PII_LOWER, 8);
-	return pii_byte(text, at + len) == '-' &&
+	return pii_at(text, at + len) == '-' &&
 	       pii_is_word((struct view){ text.at + at, len }, kinds) && !glued(text, at) &&
 	       run_from(seen, text, at, at + len + 1, PII_BASE64URL, 20, span);
 }
@@ -154,7 +153,7 @@ bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t
 			   struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	return !glued(text, at) && pii_byte(text, at + 25) == '.' &&
+	return !glued(text, at) && pii_at(text, at + 25) == '.' &&
 	       pii_run(text, at + 3, PII_BASE64URL, 22) == 22 &&
 	       pii_run(text, at + 26, PII_BASE64URL, 43) == 43 && pii_hit(span, at, at + 69);
 }
@@ -179,7 +178,7 @@ bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at
 	size_t next = azure_name(text, span->end - 3);
 	if (next)
 		return pii_hit(span, span->start, span->end - 3 - next);
-	for (int i = 0; i < 2 && pii_byte(text, span->end) == '='; i++)
+	for (int i = 0; i < 2 && pii_at(text, span->end) == '='; i++)
 		span->end++;
 	return true;
 }
@@ -202,23 +201,22 @@ bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, stru
 		  struct regex_span *span)
 {
 	(void)seen;
-	size_t name = at + strlen(rule->literal);
+	size_t name = at + rule->literal_len;
 	for (size_t i = name; i <= name + 32; i++) {
 		if (PII_WORD_AT(text, i, "PRIVATE KEY"))
 			return pii_hit(span, at, text.len);
-		if (pii_byte(text, i) != ' ' && !pii_is(pii_byte(text, i), PII_UPPER))
+		if (pii_at(text, i) != ' ' && !pii_is_at(text, i, PII_UPPER))
 			return false;
 	}
 	return false;
 }
 
-/* hvs., hvb., hvr., at the "hv" */
+/* hvs., hvb., hvr., at the "hv"; the anchor has the four bytes. */
 bool pii_find_key_vault(const struct pii_rule *rule, struct view text, size_t at,
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return pii_byte(text, at + 3) == '.' && one_of(text, at + 2, "sbr") && !glued(text, at) &&
-	       run_from(seen, text, at, at + 4, PII_BASE64URL, 24, span);
+	return !glued(text, at) && run_from(seen, text, at, at + 4, PII_BASE64URL, 24, span);
 }
 
 /* shpat_ and the like, at the "shp" */
@@ -244,7 +242,7 @@ bool pii_find_key_digitalocean(const struct pii_rule *rule, struct view text, si
 /* 32 digits and no more behind a prefix; where they end, 0: they are others. */
 static size_t hex_32(struct view text, size_t at)
 {
-	return pii_run(text, at, PII_HEX, 33) == 32 && !pii_is(pii_byte(text, at + 32), PII_ALNUM)
+	return pii_run(text, at, PII_HEX, 33) == 32 && !pii_is_at(text, at + 32, PII_ALNUM)
 		       ? at + 32
 		       : 0;
 }
@@ -254,8 +252,8 @@ bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size
 			     struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t end = glued(text, at) ? 0 : hex_32(text, at + strlen(rule->literal));
-	if (end && pii_byte(text, end) == '-' && pii_is(pii_byte(text, end + 1), PII_DIGIT))
+	size_t end = glued(text, at) ? 0 : hex_32(text, at + rule->literal_len);
+	if (end && pii_at(text, end) == '-' && pii_is_at(text, end + 1, PII_DIGIT))
 		end += 2;
 	return pii_hit(span, at, end);
 }
@@ -275,7 +273,7 @@ bool pii_find_key_atlassian(const struct pii_rule *rule, struct view text, size_
 {
 	if (!pii_find_key(rule, text, at, seen, span))
 		return false;
-	if (pii_byte(text, span->end) == '=' && pii_run(text, span->end + 1, PII_ALNUM, 9) == 8 &&
+	if (pii_at(text, span->end) == '=' && pii_run(text, span->end + 1, PII_ALNUM, 9) == 8 &&
 	    pii_run(text, span->end + 1, PII_HEX, 8) == 8)
 		span->end += 9;
 	return true;

@@ -4,12 +4,12 @@
 /* What is made of digits and separators. The anchors see to what stands in front. */
 static bool is_digit(struct view text, size_t at)
 {
-	return pii_is(pii_byte(text, at), PII_DIGIT);
+	return pii_is_at(text, at, PII_DIGIT);
 }
 
 static bool is_alnum(struct view text, size_t at)
 {
-	return pii_is(pii_byte(text, at), PII_ALNUM);
+	return pii_is_at(text, at, PII_ALNUM);
 }
 
 static bool digits_at(struct view text, size_t at, size_t count)
@@ -26,7 +26,7 @@ static bool is_glued(struct view text, size_t at)
 /* Is what ends here only the front of something longer? "-1", ".1" */
 static bool goes_on(struct view text, size_t at, bool dash)
 {
-	uint8_t back = pii_byte(text, at);
+	uint8_t back = pii_at(text, at);
 	return (back == '.' || (dash && back == '-')) && is_digit(text, at + 1);
 }
 
@@ -36,7 +36,7 @@ static size_t four_numbers(struct view text, size_t i, uint8_t gap)
 	for (int part = 0; part < 4; part++) {
 		unsigned number = 0;
 		size_t n = 0;
-		if (part && pii_byte(text, i++) != gap)
+		if (part && pii_at(text, i++) != gap)
 			return 0;
 		for (; n < 3 && is_digit(text, i + n); n++)
 			number = number * 10 + (text.at[i + n] - '0');
@@ -69,7 +69,7 @@ static bool is_named_version(struct view text, size_t at, size_t end)
 	if (at < 2 || !pii_is(text.at[at - 1], PII_DASH | PII_UNDERSCORE) ||
 	    !(pii_is(text.at[at - 2], PII_ALNUM) || text.at[at - 2] == '+'))
 		return false;
-	uint8_t back = pii_byte(text, end);
+	uint8_t back = pii_at(text, end);
 	if (back == '.') {
 		size_t len = pii_run(text, end + 1, PII_ALNUM, 6);
 		return pii_is_word((struct view){ text.at + end + 1, len }, endings);
@@ -80,7 +80,7 @@ static bool is_named_version(struct view text, size_t at, size_t end)
 /* "Version=4.0.0.0" of an assembly, "Chrome/120.0.0.0" of a browser. */
 static bool is_labelled_version(struct view text, size_t at)
 {
-	uint8_t mark = pii_byte(text, at - 1);
+	uint8_t mark = pii_at(text, at - 1);
 	if (mark == '=')
 		return PII_WORD_BEFORE(text, at - 1, "ersion");
 	return mark == '/' &&
@@ -92,7 +92,7 @@ static bool is_labelled_version(struct view text, size_t at)
 /* "C:\Program Files\jvm\17.0.2.8\": below the name of what is installed. */
 static bool is_installed_version(struct view text, size_t at, size_t end)
 {
-	if (pii_byte(text, at - 1) != '\\' || pii_byte(text, end) != '\\')
+	if (pii_at(text, at - 1) != '\\' || pii_at(text, end) != '\\')
 		return false;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 64), front = at - 1 - name;
 	return name && (PII_WORD_BEFORE(text, front, "\\Program Files\\") ||
@@ -119,11 +119,11 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, str
  * its length, 0: it is none. */
 static size_t host_front(struct view text, size_t dash)
 {
-	uint8_t last = pii_byte(text, dash - 1) | 0x20, first = pii_byte(text, dash - 2) | 0x20;
+	uint8_t last = pii_at(text, dash - 1) | 0x20, first = pii_at(text, dash - 2) | 0x20;
 	if (last == 'p' && first == 'i')
 		return 2;
-	return pii_byte(text, dash - 1) == '2' && first == 'c' &&
-			       (pii_byte(text, dash - 3) | 0x20) == 'e'
+	return pii_at(text, dash - 1) == '2' && first == 'c' &&
+			       (pii_at(text, dash - 3) | 0x20) == 'e'
 		       ? 3
 		       : 0;
 }
@@ -146,33 +146,43 @@ bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, stru
 		  struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	if (pii_byte(text, at + 3) != '-' || pii_byte(text, at + 6) != '-' ||
-	    !digits_at(text, at, 3) || !digits_at(text, at + 4, 2) || !digits_at(text, at + 7, 4))
+	if (pii_at(text, at + 3) != '-' || pii_at(text, at + 6) != '-' || !digits_at(text, at, 3) ||
+	    !digits_at(text, at + 4, 2) || !digits_at(text, at + 7, 4))
 		return false;
 	if (PII_WORD_AT(text, at, "000") || PII_WORD_AT(text, at, "666") || text.at[at] == '9' ||
 	    PII_WORD_AT(text, at + 4, "00") || PII_WORD_AT(text, at + 7, "0000"))
 		return false;
-	return !is_alnum(text, at + 11) && pii_byte(text, at + 11) != '-' &&
+	return !is_alnum(text, at + 11) && pii_at(text, at + 11) != '-' &&
 	       pii_hit(span, at, at + 11);
 }
 
 /* A separator in a phone number; its length. In a URL, blanks and brackets are escaped. */
 static size_t phone_gap(struct view text, size_t at, bool escaped)
 {
-	uint8_t byte = pii_byte(text, at), last = pii_byte(text, at + 2);
-	if (byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-')
+	uint8_t last = pii_at(text, at + 2);
+	switch (pii_at(text, at)) {
+	case ' ':
+	case '.':
+	case '(':
+	case ')':
+	case '-':
 		return 1;
-	if (!escaped || (byte != '%' && byte != '+'))
+	case '+':
+		return escaped;
+	case '%':
+		return escaped && pii_at(text, at + 1) == '2' &&
+				       (last == '0' || last == '8' || last == '9')
+			       ? 3
+			       : 0;
+	default:
 		return 0;
-	return byte == '+'                                                                    ? 1
-	       : pii_byte(text, at + 1) == '2' && (last == '0' || last == '8' || last == '9') ? 3
-											      : 0;
+	}
 }
 
 /* Where a phone number ends, with its extension; 0: something longer goes on. */
 static size_t phone_end(struct view text, size_t end)
 {
-	size_t extension = pii_byte(text, end) == 'x' ? pii_run(text, end + 1, PII_DIGIT, 6) : 0;
+	size_t extension = pii_at(text, end) == 'x' ? pii_run(text, end + 1, PII_DIGIT, 6) : 0;
 	end += extension ? 1 + extension : 0;
 	return is_alnum(text, end) || goes_on(text, end, true) ? 0 : end;
 }
@@ -191,7 +201,7 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, st
 	size_t count = country, end = start + country;
 	for (; count < country + 14; count++) {
 		size_t i = end;
-		for (int gaps = 0; gaps < 2; gaps++)
+		for (int gaps = 0; gaps < 2 && !is_digit(text, i); gaps++)
 			i += phone_gap(text, i, rule->back);
 		if (!is_digit(text, i))
 			break;
@@ -202,7 +212,7 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, st
 
 static bool is_dialled(struct view text, size_t at)
 {
-	uint8_t first = pii_byte(text, at);
+	uint8_t first = pii_at(text, at);
 	return first >= '2' && first <= '9' && digits_at(text, at + 1, 2);
 }
 
@@ -215,16 +225,16 @@ static bool is_phone_gap(uint8_t byte)
 static size_t nanp_end(struct view text, size_t at)
 {
 	size_t i = at;
-	if (pii_byte(text, at) == '(') {
-		if (pii_byte(text, at + 4) != ')' || !is_dialled(text, at + 1))
+	if (pii_at(text, at) == '(') {
+		if (pii_at(text, at + 4) != ')' || !is_dialled(text, at + 1))
 			return 0;
-		i += pii_byte(text, at + 5) == ' ' ? 6 : 5;
+		i += pii_at(text, at + 5) == ' ' ? 6 : 5;
 	} else {
-		if (!is_phone_gap(pii_byte(text, at + 3)) || !is_dialled(text, at))
+		if (!is_phone_gap(pii_at(text, at + 3)) || !is_dialled(text, at))
 			return 0;
 		i += 4;
 	}
-	if (!is_dialled(text, i) || !is_phone_gap(pii_byte(text, i + 3)) ||
+	if (!is_dialled(text, i) || !is_phone_gap(pii_at(text, i + 3)) ||
 	    !digits_at(text, i + 4, 4))
 		return 0;
 	return phone_end(text, i + 8);
@@ -251,7 +261,7 @@ bool pii_find_pan(const struct pii_rule *rule, struct view text, size_t at, stru
 {
 	(void)rule, (void)seen;
 	if (pii_run(text, at, PII_UPPER, 6) != 5 || !strchr("ABCFGHJLPT", text.at[at + 3]) ||
-	    !digits_at(text, at + 5, 4) || !pii_is(pii_byte(text, at + 9), PII_UPPER))
+	    !digits_at(text, at + 5, 4) || !pii_is_at(text, at + 9, PII_UPPER))
 		return false;
 	return !is_alnum(text, at + 10) && pii_hit(span, at, at + 10);
 }
@@ -296,14 +306,14 @@ bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	uint8_t gap = pii_byte(text, at + 4);
+	uint8_t gap = pii_at(text, at + 4);
 	size_t step = gap == ' ' || gap == '-' ? 5 : 4, end = at + 2 * step + 4;
 	if (end > text.len || (step == 5 && text.at[at + 9] != gap))
 		return false;
 	const uint8_t *first = text.at + at, *second = first + step, *third = second + step;
 	if (!four_digits(first) || !four_digits(second) || !four_digits(third))
 		return false;
-	if (is_alnum(text, end) || pii_byte(text, end) == '-' || pii_is_part(text, at))
+	if (is_alnum(text, end) || pii_at(text, end) == '-' || pii_is_part(text, at))
 		return false;
 	unsigned check = verhoeff(verhoeff(verhoeff(0, third, false), second, true), first, false);
 	return check == 0 && pii_hit(span, at, end);
@@ -315,10 +325,10 @@ bool pii_find_uuid(const struct pii_rule *rule, struct view text, size_t at, str
 	static const uint8_t lengths[] = { 8, 4, 4, 4, 12 };
 	(void)rule, (void)seen;
 	size_t i = at;
-	if (pii_byte(text, at + 8) != '-')
+	if (pii_at(text, at + 8) != '-')
 		return false;
 	for (size_t part = 0; part < sizeof lengths; part++) {
-		if (part && pii_byte(text, i++) != '-')
+		if (part && pii_at(text, i++) != '-')
 			return false;
 		if (pii_run(text, i, PII_HEX, lengths[part]) < lengths[part])
 			return false;

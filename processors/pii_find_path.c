@@ -22,7 +22,7 @@ static bool is_drive(struct view word)
 {
 	return pii_is(pii_byte(word, 0), PII_LETTER) &&
 	       (word.len == 1 ||
-		(word.len == 4 && (PII_WORD_AT(word, 1, "%3A") || PII_WORD_AT(word, 1, "%3a"))));
+		(word.len == 4 && (PII_WORD_IN(word, 1, "%3A") || PII_WORD_IN(word, 1, "%3a"))));
 }
 
 /*
@@ -113,7 +113,7 @@ static bool is_file_host(struct view text, size_t slash)
 	if (slash < 3 || text.at[slash - 1] != '/' || text.at[slash - 2] != ':')
 		return false;
 	size_t len = pii_run_back(text, slash - 2, PII_LOWER | PII_DASH, 16);
-	if (pii_byte(text, slash - 2 - len - 1) == '+')
+	if (pii_at(text, slash - 2 - len - 1) == '+')
 		len += 1 + pii_run_back(text, slash - 2 - len - 1, PII_LOWER, 16);
 	return pii_is_word((struct view){ text.at + slash - 2 - len, len }, schemes);
 }
@@ -150,15 +150,15 @@ static bool is_dots(struct view text, size_t at, size_t len)
 /* "C:\": a drive. */
 static bool is_drive_at(struct view text, size_t at)
 {
-	return pii_byte(text, at + 1) == ':' && pii_is_at(text, at, PII_LETTER) &&
+	return pii_at(text, at + 1) == ':' && pii_is_at(text, at, PII_LETTER) &&
 	       pii_is_at(text, at + 2, PII_SLASH);
 }
 
 /* Does a path end here, though a blank may follow? What follows then is an option or a path. */
 static bool is_path_end(struct view text, size_t at)
 {
-	uint8_t next = pii_byte(text, at + 1);
-	return pii_byte(text, at) != ' ' || next == '/' || next == '-' || is_drive_at(text, at + 1);
+	uint8_t next = pii_at(text, at + 1);
+	return pii_at(text, at) != ' ' || next == '/' || next == '-' || is_drive_at(text, at + 1);
 }
 
 /* The rest of a name of several words, each behind a blank: they end at a slash, or begin with
@@ -167,13 +167,13 @@ static size_t words_end(struct view text, size_t end)
 {
 	bool capital = true;
 	size_t at = end;
-	for (int words = 0; words < 3 && pii_byte(text, at) == ' '; words++) {
+	for (int words = 0; words < 3 && pii_at(text, at) == ' '; words++) {
 		size_t len = pii_run(text, at + 1, PII_NAME, 64);
 		if (!len || is_drive_at(text, at + 1))
 			break;
 		capital = capital && pii_is(text.at[at + 1], PII_UPPER);
 		at += 1 + len;
-		if (pii_is(pii_byte(text, at), PII_SLASH) || (capital && is_path_end(text, at)))
+		if (pii_is_at(text, at, PII_SLASH) || (capital && is_path_end(text, at)))
 			return at;
 	}
 	return end;
@@ -196,22 +196,23 @@ static size_t siblings_end(struct view text, size_t end)
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
-	(void)seen;
-	size_t start = at, name = at + 1 + strlen(rule->literal);
-	if (!pii_has_at(text, at + 1, rule->literal, strlen(rule->literal)))
+	(void)rule, (void)seen;
+	bool users = PII_WORD_AT(text, at + 1, "Users");
+	size_t start = at, name = at + (users ? sizeof "Users" : sizeof "home");
+	if (!users && !PII_WORD_AT(text, at + 1, "home"))
 		return false;
-	name += *rule->literal == 'h' ? pii_run(text, name, PII_DIGIT, 2) : 0;
-	if (at && text.at[at - 1] == '\\' && pii_byte(text, name) == '\\')
+	name += users ? 0 : pii_run(text, name, PII_DIGIT, 2);
+	if (at && text.at[at - 1] == '\\' && pii_at(text, name) == '\\')
 		start--, name++;
-	if (pii_byte(text, name) != '/')
+	if (pii_at(text, name) != '/')
 		return false;
-	while (pii_byte(text, name) == '/' || PII_WORD_AT(text, name, "./"))
+	while (pii_at(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
 	if (!len || is_dots(text, name, len) || !is_home_front(text, start))
 		return false;
 	size_t end = name + len;
-	if (*rule->literal == 'U')
+	if (users)
 		end = words_end(text, end);
 	return pii_hit(span, name, siblings_end(text, end));
 }
@@ -220,11 +221,11 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, str
 static size_t escaped_slash_end(struct view text, size_t at)
 {
 	size_t digits = at + 1;
-	if (pii_byte(text, at) != '%')
+	if (pii_at(text, at) != '%')
 		return 0;
 	while (PII_WORD_AT(text, digits, "25"))
 		digits += 2;
-	uint8_t first = pii_byte(text, digits), second = pii_byte(text, digits + 1) | 0x20;
+	uint8_t first = pii_at(text, digits), second = pii_at(text, digits + 1) | 0x20;
 	return (first == '2' && second == 'f') || (first == '5' && second == 'c') ? digits + 2 : 0;
 }
 
@@ -232,16 +233,14 @@ static size_t escaped_slash_end(struct view text, size_t at)
  * ASCII. */
 static size_t escaped_at(struct view text, size_t at)
 {
-	uint8_t byte = pii_byte(text, at), high = pii_byte(text, at + 1);
+	uint8_t byte = pii_at(text, at), high = pii_at(text, at + 1);
 	if (pii_is(byte, PII_BASE64URL | PII_DOT | PII_TILDE | PII_HIGH))
 		return 1;
 	if (byte != '%')
 		return 0;
 	if (PII_WORD_AT(text, at, "%20"))
 		return 3;
-	return (high >= '8' && pii_is(high, PII_HEX)) && pii_is(pii_byte(text, at + 2), PII_HEX)
-		       ? 3
-		       : 0;
+	return (high >= '8' && pii_is(high, PII_HEX)) && pii_is_at(text, at + 2, PII_HEX) ? 3 : 0;
 }
 
 /* %2Fhome%2Falice, or %252F and so on; at what stands in front of "2F" */
@@ -268,26 +267,17 @@ bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t
 	return pii_hit(span, name, end);
 }
 
-/* A word in small letters and blanks stands here, in letters of either case. */
-static bool word_at(struct view text, size_t at, const char *word, size_t len)
-{
-	size_t n = 0;
-	if (at > text.len || text.len - at < len)
-		return false;
-	while (n < len && (text.at[at + n] == (uint8_t)word[n] ||
-			   (word[n] != ' ' && (text.at[at + n] | 0x20) == (uint8_t)word[n])))
-		n++;
-	return n == len;
-}
-
 /* The length of the directory of homes that stands here; 0: it is another. */
 static size_t homes_at(struct view text, size_t at)
 {
-	static const char *const words[] = { "home", "users", "documents and settings" };
-	uint8_t first = pii_byte(text, at) | 0x20;
-	const char *word = words[first == 'h' ? 0 : first == 'u' ? 1 : 2];
-	size_t len = strlen(word);
-	return word_at(text, at, word, len) ? len : 0;
+	if (PII_LETTERS_AT(text, at, "users"))
+		return sizeof "users" - 1;
+	if (PII_LETTERS_AT(text, at, "home"))
+		return sizeof "home" - 1;
+	bool settings = PII_LETTERS_AT(text, at, "documents") && pii_at(text, at + 9) == ' ' &&
+			PII_LETTERS_AT(text, at + 10, "and") && pii_at(text, at + 13) == ' ' &&
+			PII_LETTERS_AT(text, at + 14, "settings");
+	return settings ? sizeof "documents and settings" - 1 : 0;
 }
 
 /* A drive's letter, a colon, and up to four of either slash. */
@@ -365,7 +355,7 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	if (share && pii_find_home_windows(rule, text, name, seen, span))
 		return true;
 	size_t len = pii_run(text, name, PII_WINDOWS_NAME, 64);
-	if (len && pii_is(pii_byte(text, name + len), PII_SLASH))
+	if (len && pii_is_at(text, name + len, PII_SLASH))
 		return pii_hit(span, name, name + len);
 	len = pii_run(text, name, PII_WINDOWS_WORD, SEGMENT_MAX);
 	return len && pii_hit(span, name, words_end(text, name + len));
@@ -375,7 +365,7 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 static size_t segment_end(struct view text, size_t at, bool backslash)
 {
 	size_t len = pii_run(text, at, PII_SEGMENT, SEGMENT_MAX);
-	uint8_t back = pii_byte(text, at + len);
+	uint8_t back = pii_at(text, at + len);
 	return len && (back == '/' || (backslash && back == '\\')) ? at + len : 0;
 }
 
@@ -392,7 +382,7 @@ bool pii_find_project(const struct pii_rule *rule, struct view text, size_t at,
 {
 	(void)seen;
 	return !pii_is_repeated(rule, text, at) &&
-	       project_at(text, at + strlen(rule->literal), false, span);
+	       project_at(text, at + rule->literal_len, false, span);
 }
 
 /* /_work/... and /__w/..., with slashes of either kind: GitHub's and Azure's agents */
@@ -404,7 +394,7 @@ bool pii_find_project_agent(const struct pii_rule *rule, struct view text, size_
 		      : PII_WORD_AT(text, at + 1, "__w") ? 3
 							 : 0;
 	size_t end = at + 1 + word;
-	if (!word || pii_byte(text, end) != text.at[at])
+	if (!word || pii_at(text, end) != text.at[at])
 		return false;
 	/* "/_work/_work/a/": the inner one counts. */
 	bool again = pii_has_at(text, end, (const char *)text.at + at, word + 2);
@@ -417,27 +407,37 @@ bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size
 {
 	(void)seen;
 	return !(at && pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)) &&
-	       project_at(text, at + strlen(rule->literal), false, span);
+	       project_at(text, at + rule->literal_len, false, span);
 }
 
-/* Behind the home of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's. */
+/* Where the projects are of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's; its
+ * length, 0: it is another user. */
+static size_t user_place(struct view text, size_t at)
+{
+#define PLACE(place) (PII_WORD_AT(text, at, place) ? sizeof(place) - 1 : 0)
+	switch (pii_at(text, at)) {
+	case 'r':
+		return PLACE("runner/work/");
+	case 'v':
+		return PLACE("vsts/work/");
+	case 't':
+		return PLACE("travis/build/");
+	case 'g':
+		return PLACE("gitlab-runner/builds/");
+	default:
+		return 0;
+	}
+}
+
+/* Behind the home of such a user. */
 bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
-	static const char *const places[] = { "runner/"
-					      "work/",
-					      "vsts/"
-					      "work/",
-					      "travis/build/", "gitlab-runner/builds/" };
 	(void)rule, (void)seen;
-	size_t user = PII_WORD_AT(text, at, "/home/")    ? at + 6
-		      : PII_WORD_AT(text, at, "/Users/") ? at + 7
-							 : text.len;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-		if (pii_byte(text, user) == (uint8_t)*places[i] &&
-		    pii_has_at(text, user, places[i], strlen(places[i])))
-			return project_at(text, user + strlen(places[i]), false, span);
-	return false;
+	size_t user = at + (pii_at(text, at + 1) == 'U' ? sizeof "/Users" : sizeof "/home");
+	size_t place = user_place(text, user);
+	return place && (PII_WORD_AT(text, at, "/home/") || PII_WORD_AT(text, at, "/Users/")) &&
+	       project_at(text, user + place, false, span);
 }
 
 /* D:\a\..., at the slash behind the colon */
@@ -445,8 +445,8 @@ bool pii_find_project_windows(const struct pii_rule *rule, struct view text, siz
 			      struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	return at >= 2 && pii_is(text.at[at - 2], PII_LETTER) && pii_byte(text, at + 1) == 'a' &&
-	       pii_is(pii_byte(text, at + 2), PII_SLASH) && project_at(text, at + 3, true, span);
+	return at >= 2 && pii_is(text.at[at - 2], PII_LETTER) && pii_at(text, at + 1) == 'a' &&
+	       pii_is_at(text, at + 2, PII_SLASH) && project_at(text, at + 3, true, span);
 }
 
 static bool segment_at(struct view text, size_t at, struct regex_span *span)
@@ -472,7 +472,7 @@ bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at
 {
 	(void)seen;
 	return (PII_WORD_BEFORE(text, at, "/agent") || is_jenkins(text, at)) &&
-	       segment_at(text, at + strlen(rule->literal), span);
+	       segment_at(text, at + rule->literal_len, span);
 }
 
 /* At the directory "work". */
@@ -482,7 +482,7 @@ bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t a
 	(void)seen;
 	return (PII_WORD_BEFORE(text, at, "/agent/") ||
 		PII_WORD_BEFORE(text, at, "/buildAgent/")) &&
-	       segment_at(text, at + strlen(rule->literal), span);
+	       segment_at(text, at + rule->literal_len, span);
 }
 
 /* A user's name, and a digest behind it. */
@@ -490,12 +490,12 @@ bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, st
 		    struct regex_span *span)
 {
 	(void)seen;
-	size_t start = at + strlen(rule->literal),
+	size_t start = at + rule->literal_len,
 	       end = start + pii_run(text, start, PII_SEGMENT, SEGMENT_MAX);
 	size_t digest = 0;
-	if (end > start && pii_byte(text, end) == '/')
-		while (digest < 32 && pii_is(pii_byte(text, end + 1 + digest), PII_HEX) &&
-		       !pii_is(pii_byte(text, end + 1 + digest), PII_UPPER))
+	if (end > start && pii_at(text, end) == '/')
+		while (digest < 32 && pii_is_at(text, end + 1 + digest, PII_HEX) &&
+		       !pii_is_at(text, end + 1 + digest, PII_UPPER))
 			digest++;
 	return pii_hit(span, start, digest == 32 ? end + 33 : end);
 }
@@ -504,6 +504,6 @@ bool pii_find_go_build(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t start = at + strlen(rule->literal), len = pii_run(text, start, PII_DIGIT, 20);
+	size_t start = at + rule->literal_len, len = pii_run(text, start, PII_DIGIT, 20);
 	return len >= 4 && pii_hit(span, start, start + len);
 }

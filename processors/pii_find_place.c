@@ -8,17 +8,17 @@ bool pii_find_directory(const struct pii_rule *rule, struct view text, size_t at
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t start = at + strlen(rule->literal);
-	while (pii_byte(text, start) == '/' || PII_WORD_AT(text, start, "./"))
+	size_t start = at + rule->literal_len;
+	while (pii_at(text, start) == '/' || PII_WORD_AT(text, start, "./"))
 		start += text.at[start] == '/' ? 1 : 2;
 	size_t len = pii_run(text, start, PII_SEGMENT, 256);
-	return len && pii_is(pii_byte(text, start + len), PII_SLASH) &&
-	       !pii_is_repeated(rule, text, at) && pii_hit(span, start, start + len);
+	return len && pii_is_at(text, start + len, PII_SLASH) && !pii_is_repeated(rule, text, at) &&
+	       pii_hit(span, start, start + len);
 }
 
 static bool is_letter(struct view text, size_t at)
 {
-	return pii_is(pii_byte(text, at), PII_LETTER);
+	return pii_is_at(text, at, PII_LETTER);
 }
 
 static bool is_blank(uint8_t byte)
@@ -34,7 +34,7 @@ static size_t statement_start(struct view text)
 	size_t at = 0;
 	for (int comments = 0; comments < 4; comments++) {
 		while (at < STATEMENT_FRONT_MAX &&
-		       (is_blank(pii_byte(text, at)) || pii_byte(text, at) == '('))
+		       (is_blank(pii_at(text, at)) || pii_at(text, at) == '('))
 			at++;
 		const char *mark = PII_WORD_AT(text, at, "/*")   ? "*/"
 				   : PII_WORD_AT(text, at, "--") ? "\n"
@@ -59,9 +59,9 @@ static bool is_statement(struct view text)
 	size_t at = statement_start(text);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		size_t n = 0;
-		while (verbs[i][n] && (pii_byte(text, at + n) & 0xdf) == verbs[i][n])
+		while (verbs[i][n] && (pii_at(text, at + n) & 0xdf) == verbs[i][n])
 			n++;
-		if (!verbs[i][n] && is_blank(pii_byte(text, at + n)))
+		if (!verbs[i][n] && is_blank(pii_at(text, at + n)))
 			return true;
 	}
 	return false;
@@ -80,11 +80,11 @@ bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t a
 		seen->from = text.len;
 		return false;
 	}
-	while (end < text.len && (text.at[end] != '\'' || pii_byte(text, end + 1) == '\'')) {
+	while (end < text.len && (text.at[end] != '\'' || pii_at(text, end + 1) == '\'')) {
 		doubtful |= text.at[end] == '\n' || PII_WORD_AT(text, end, "*/");
 		names += text.at[end] == '"';
 		end += text.at[end] == '\'' ? 2 : 1;
-		doubtful |= pii_byte(text, end) == '\'' && text.at[end - 1] == '\\';
+		doubtful |= pii_at(text, end) == '\'' && text.at[end - 1] == '\\';
 	}
 	end = end < text.len ? end : text.len;
 	if (doubtful || names % 2) {
@@ -98,11 +98,11 @@ bool pii_find_sql_string(const struct pii_rule *rule, struct view text, size_t a
 /* 42, 4.2, 4e2, 0x2a */
 static size_t sql_number_end(struct view text, size_t at)
 {
-	if (pii_byte(text, at) == '0' && (pii_byte(text, at + 1) | 0x20) == 'x')
+	if (pii_at(text, at) == '0' && (pii_at(text, at + 1) | 0x20) == 'x')
 		return at + 2 + pii_run(text, at + 2, PII_HEX, SIZE_MAX);
 	size_t end = at + pii_run(text, at, PII_DIGIT | PII_DOT, SIZE_MAX), power = end + 1;
-	power += pii_byte(text, power) == '-' || pii_byte(text, power) == '+';
-	if ((pii_byte(text, end) | 0x20) == 'e' && pii_is_at(text, power, PII_DIGIT))
+	power += pii_at(text, power) == '-' || pii_at(text, power) == '+';
+	if ((pii_at(text, end) | 0x20) == 'e' && pii_is_at(text, power, PII_DIGIT))
 		end = power + pii_run(text, power, PII_DIGIT, SIZE_MAX);
 	return end;
 }
@@ -138,11 +138,11 @@ static bool is_interpreter(struct view text, size_t end)
 /* "-x", "--x", "/x", "x=y" */
 static bool is_argument(struct view text, size_t at)
 {
-	uint8_t first = pii_byte(text, at), second = pii_byte(text, at + 1);
+	uint8_t first = pii_at(text, at), second = pii_at(text, at + 1);
 	if (first == '-')
 		return second == '-' || pii_is(second, PII_ALNUM);
 	size_t name = pii_run(text, at, PII_BASE64URL | PII_DOT, 64);
-	return first == '/' || (name && pii_byte(text, at + name) == '=');
+	return first == '/' || (name && pii_at(text, at + name) == '=');
 }
 
 /* At a blank: the arguments behind a program, to the end of the string. Names of files have blanks
@@ -171,7 +171,7 @@ static bool is_person(struct view text, size_t end, bool prose)
 	static const char *const words[] = { "user",   "username", "user_name", "user-name",
 					     "login",  "account",  "customer",  "member",
 					     "client", "owner" };
-	uint8_t front = pii_byte(text, end - 2) | 0x20, last = pii_byte(text, end - 1) | 0x20;
+	uint8_t front = pii_at(text, end - 2) | 0x20, last = pii_at(text, end - 1) | 0x20;
 	/* Most words differ here. */
 	if (front != (last == 'r' ? 'e' : last == 'e' ? 'm' : last == 'n' ? 'i' : 'n'))
 		return false;
@@ -219,7 +219,7 @@ static bool is_quote(uint8_t byte)
  * "client-go@v1" a module, and in prose nothing may follow. */
 static bool is_name_end(struct view text, size_t end, uint8_t mark)
 {
-	uint8_t back = pii_byte(text, end);
+	uint8_t back = pii_at(text, end);
 	size_t extension = pii_run_back(text, end, PII_LOWER, 5);
 	if (mark == ' ')
 		return !back || strchr(",;)]", back);
@@ -248,7 +248,7 @@ static size_t user_length(struct view text, size_t start, uint8_t mark)
 		return quoted_length(text, start);
 	size_t len = pii_run(text, start, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
 	bool assigned = mark == '=' || mark == ':';
-	if (assigned && (pii_byte(text, start + len) == '@' || pii_byte(text, start + len) == '\\'))
+	if (assigned && (pii_at(text, start + len) == '@' || pii_at(text, start + len) == '\\'))
 		len += 1 + pii_run(text, start + len + 1, PII_BASE64URL | PII_DOT | PII_HIGH, 64);
 	return is_name_end(text, start + len, mark) ? len : 0;
 }
@@ -261,12 +261,12 @@ bool pii_find_user_name(const struct pii_rule *rule, struct view text, size_t at
 	size_t mark = at + is_quote(text.at[at]);
 	mark += PII_WORD_AT(text, mark, " : ") || PII_WORD_AT(text, mark, " = ");
 	size_t start = mark + 1;
-	bool assigned = pii_byte(text, mark) == ':' || pii_byte(text, mark) == '=';
-	if ((mark > at && !assigned) || !is_person(text, at, text.at[mark] == ' '))
+	bool assigned = pii_at(text, mark) == ':' || pii_at(text, mark) == '=';
+	if ((mark > at && !assigned) || !is_person(text, at, pii_at(text, mark) == ' '))
 		return false;
-	start += assigned && pii_byte(text, start) == ' ';
-	start += assigned && is_quote(pii_byte(text, start));
-	if (!pii_is(pii_byte(text, start), PII_LETTER | PII_HIGH) || is_common(text, start))
+	start += assigned && pii_at(text, start) == ' ';
+	start += assigned && is_quote(pii_at(text, start));
+	if (!pii_is_at(text, start, PII_LETTER | PII_HIGH) || is_common(text, start))
 		return false;
 	size_t len = user_length(text, start, text.at[mark]);
 	return len >= 2 && pii_hit(span, start, start + len);

@@ -25,15 +25,15 @@ static bool is_unit(struct view domain)
 		return false;
 	switch (len) {
 	case 5:
-		return PII_WORD_AT(domain, at, "slice") || PII_WORD_AT(domain, at, "scope") ||
-		       PII_WORD_AT(domain, at, "timer") || PII_WORD_AT(domain, at, "mount");
+		return PII_WORD_IN(domain, at, "slice") || PII_WORD_IN(domain, at, "scope") ||
+		       PII_WORD_IN(domain, at, "timer") || PII_WORD_IN(domain, at, "mount");
 	case 6:
-		return PII_WORD_AT(domain, at, "socket") || PII_WORD_AT(domain, at, "target") ||
-		       PII_WORD_AT(domain, at, "device");
+		return PII_WORD_IN(domain, at, "socket") || PII_WORD_IN(domain, at, "target") ||
+		       PII_WORD_IN(domain, at, "device");
 	case 7:
-		return PII_WORD_AT(domain, at, "service");
+		return PII_WORD_IN(domain, at, "service");
 	case 9:
-		return PII_WORD_AT(domain, at, "automount");
+		return PII_WORD_IN(domain, at, "automount");
 	default:
 		return false;
 	}
@@ -45,23 +45,23 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-static inline void read_domain(struct view text, size_t at, struct domain *domain)
+static inline void read_domain(const uint8_t *at, const uint8_t *end, struct domain *domain)
 {
-	*domain = (struct domain){ .start = at };
-	const uint8_t *end = text.at + text.len, *label = text.at + at;
+	const uint8_t *label = at;
+	domain->end = 0;
 	for (size_t labels = 0;; labels++) {
 		const uint8_t *max = end - label < 63 ? end : label + 63, *byte = label;
 		while (byte < max && pii_is(*byte, PII_LETTER | PII_HIGH))
 			byte++;
 		size_t letters = byte - label < 24 ? (size_t)(byte - label) : 24;
 		if (labels && letters >= 2) {
-			domain->end = (size_t)(label - text.at) + letters;
+			domain->end = domain->start + (size_t)(label - at) + letters;
 			domain->last = letters;
 			domain->dots = labels;
 		}
 		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
 			byte++;
-		if (labels == 8 || byte == label || *label == '-' || byte >= end || *byte != '.')
+		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8)
 			return;
 		if (!labels)
 			domain->first = (size_t)(byte - label);
@@ -131,8 +131,9 @@ static bool ends_userinfo(struct view text, size_t local, size_t at)
 static bool is_no_email(struct view text, struct view local, const struct domain *d)
 {
 	struct view domain = { text.at + d->start, d->end - d->start };
-	uint8_t front = pii_byte(text, (size_t)(local.at - text.at) - 1);
-	return (pii_is(domain.at[0], PII_DIGIT | PII_LOWER) && is_module_version(domain)) ||
+	uint8_t front = pii_at(text, (size_t)(local.at - text.at) - 1);
+	return ((pii_is(domain.at[0], PII_DIGIT) || domain.at[0] == 'v') &&
+		is_module_version(domain)) ||
 	       (d->last >= 5 && d->last <= 9 && is_unit(domain)) ||
 	       (d->dots == 1 && d->first >= 5 && d->first <= 8 &&
 		is_object(local, front, domain)) ||
@@ -140,7 +141,8 @@ static bool is_no_email(struct view text, struct view local, const struct domain
 }
 
 /* The length of the local part. Behind an @, no byte belongs to two of them. */
-static size_t local_before(struct pii_seen *seen, struct view text, size_t at, size_t separator)
+static inline size_t local_before(struct pii_seen *seen, struct view text, size_t at,
+				  size_t separator)
 {
 	if (separator == 1)
 		return pii_run_back(text, at, PII_LOCAL, 64);
@@ -163,9 +165,9 @@ static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
 bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	size_t separator = rule->literal ? strlen(rule->literal) : 1;
-	struct domain domain;
-	read_domain(text, at + separator, &domain);
+	size_t separator = rule->literal ? rule->literal_len : 1;
+	struct domain domain = { .start = at + separator };
+	read_domain(text.at + domain.start, text.at + text.len, &domain);
 	return email_at(seen, text, at, &domain, span);
 }
 
@@ -173,10 +175,10 @@ bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, st
 static bool escaped_email(struct pii_seen *seen, struct view text, size_t at, size_t end,
 			  struct regex_span *span)
 {
-	struct domain domain;
+	struct domain domain = { .start = end };
 	if (!end)
 		return false;
-	read_domain(text, end, &domain);
+	read_domain(text.at + end, text.at + text.len, &domain);
 	return email_at(seen, text, at, &domain, span);
 }
 
@@ -194,7 +196,7 @@ bool pii_find_email_percent(const struct pii_rule *rule, struct view text, size_
 
 static size_t zeros_end(struct view text, size_t at)
 {
-	while (pii_byte(text, at) == '0')
+	while (pii_at(text, at) == '0')
 		at++;
 	return at;
 }
@@ -204,7 +206,7 @@ bool pii_find_email_html(const struct pii_rule *rule, struct view text, size_t a
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	bool hex = (pii_byte(text, at + 2) | 0x20) == 'x';
+	bool hex = (pii_at(text, at + 2) | 0x20) == 'x';
 	size_t digits = zeros_end(text, at + 2 + hex);
 	bool found = hex ? PII_WORD_AT(text, digits, "40;") : PII_WORD_AT(text, digits, "64;");
 	return escaped_email(seen, text, at, found ? digits + 3 : 0, span);
@@ -237,7 +239,7 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	static const uint8_t lead = 0xef; /* of all these characters */
-	size_t separator = strlen(rule->literal), start = at + separator, end = start, behind = 0;
+	size_t separator = rule->literal_len, start = at + separator, end = start, behind = 0;
 	bool dot = false;
 	for (; pii_is_at(text, end, PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH); end++) {
 		if (text.at[end] == lead && pii_has_at(text, end, rule->literal, separator))
@@ -246,8 +248,8 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 		if (text.at[end] == lead && end > start && PII_WORD_AT(text, end, "\xef\xbc\x8e"))
 			behind = end + 3;
 	}
-	struct domain domain;
-	read_domain((struct view){ text.at, end }, start, &domain);
+	struct domain domain = { .start = start };
+	read_domain(text.at + start, text.at + end, &domain);
 	if (dot) /* all is looked at */
 		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };
 	return email_at(seen, text, at, &domain, span);
@@ -269,10 +271,10 @@ bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, stru
 	struct pii_runs *runs = &seen->runs;
 	size_t header = pii_run_end(runs, text, at, PII_BASE64URL);
 	seen->from = header;
-	if (pii_byte(text, header) != '.')
+	if (pii_at(text, header) != '.')
 		return false;
 	size_t end = pii_run_end(runs, text, header + 1, PII_BASE64URL);
-	if (pii_byte(text, end) == '.')
+	if (pii_at(text, end) == '.')
 		end = pii_run_end(runs, text, end, PII_BASE64URL | PII_DOT);
 	else if (!begins_json(text, header + 1))
 		return false;
@@ -282,12 +284,19 @@ bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, stru
 /* Between "bearer" and its token: the end, if one stands there. "Bearer::f" is a name. */
 static size_t bearer_gap(struct view text, size_t at)
 {
-	uint8_t byte = pii_byte(text, at);
-	if (PII_WORD_AT(text, at, "%20"))
-		return at + 3;
-	if (byte == ':' && pii_byte(text, at + 1) == ':')
+	switch (pii_at(text, at)) {
+	case ' ':
+	case '\t':
+	case '=':
+	case '+':
+		return at + 1;
+	case ':':
+		return at + (pii_at(text, at + 1) != ':');
+	case '%':
+		return at + (PII_WORD_AT(text, at, "%20") ? 3 : 0);
+	default:
 		return at;
-	return at < text.len && strchr(" \t:=+", byte) && byte ? at + 1 : at;
+	}
 }
 
 static bool is_blank_before(struct view text, size_t at)
@@ -296,20 +305,11 @@ static bool is_blank_before(struct view text, size_t at)
 	       PII_WORD_BEFORE(text, at, "%20");
 }
 
-static bool is_bearer(struct view text, size_t at)
-{
-	static const char word[] = "bearer";
-	for (size_t i = 0; i < sizeof word - 1; i++)
-		if ((pii_byte(text, at + i) | 0x20) != word[i])
-			return false;
-	return true;
-}
-
 /* A character of a token that is percent-encoded: + / = ~ */
 static bool is_escaped_token(struct view text, size_t at)
 {
-	uint8_t first = pii_byte(text, at + 1), second = pii_byte(text, at + 2) | 0x20;
-	return pii_byte(text, at) == '%' &&
+	uint8_t first = pii_at(text, at + 1), second = pii_at(text, at + 2) | 0x20;
+	return pii_at(text, at) == '%' &&
 	       ((first == '2' && (second == 'b' || second == 'f')) ||
 		(first == '3' && second == 'd') || (first == '7' && second == 'e'));
 }
@@ -320,7 +320,7 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
 		     struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	if (!is_bearer(text, at))
+	if (!PII_LETTERS_AT(text, at, "bearer"))
 		return false;
 	size_t first = bearer_gap(text, at + 6), start = first;
 	if (first == at + 6)
@@ -358,17 +358,16 @@ static bool is_bundle(struct view text, size_t query, size_t end)
 		      "vue",
 		[6] = "svelte",
 	};
-	size_t start = query + 1;
+	size_t start = query + 1, name = pii_run_back(text, query, PII_LOWER, 7);
+	if (pii_at(text, query - name - 1) != '.' ||
+	    !pii_is_word((struct view){ text.at + query - name, name }, files))
+		return false;
 	if (PII_WORD_AT(text, start, "v=") || PII_WORD_AT(text, start, "t="))
 		start += 2;
 	else if (PII_WORD_AT(text, start, "ver="))
 		start += 4;
 	uint32_t kinds = PII_ALNUM | (start > query + 1 ? PII_DOT : 0);
-	if (end - start > 32 || pii_run(text, start, kinds, 32) < end - start)
-		return false;
-	size_t name = pii_run_back(text, query, PII_LOWER, 7);
-	return pii_byte(text, query - name - 1) == '.' &&
-	       pii_is_word((struct view){ text.at + query - name, name }, files);
+	return end - start <= 32 && pii_run(text, start, kinds, 32) >= end - start;
 }
 
 /* Where a switch, "name=true", ends; 0: there is none. */
@@ -376,11 +375,11 @@ static size_t switch_end(struct view text, size_t at)
 {
 	static const char *const values[] = { "true", "false" };
 	size_t name = pii_run(text, at, PII_QUERY_NAME, 64), value = at + name + 1;
-	if (!name || pii_byte(text, value - 1) != '=')
+	if (!name || pii_at(text, value - 1) != '=')
 		return 0;
 	for (size_t i = 0; i < 2; i++) {
 		size_t n = 0;
-		while (values[i][n] && (pii_byte(text, value + n) | 0x20) == values[i][n])
+		while (values[i][n] && (pii_at(text, value + n) | 0x20) == values[i][n])
 			n++;
 		if (!values[i][n])
 			return value + n;
@@ -391,6 +390,8 @@ static size_t switch_end(struct view text, size_t at)
 /* "?debug=true&raw=false" */
 static bool is_switches(struct view text, size_t query, size_t end)
 {
+	if ((text.at[end - 1] | 0x20) != 'e')
+		return false;
 	for (size_t at = query + 1; (at = switch_end(text, at)) && at <= end; at++)
 		if (at == end)
 			return true;
@@ -411,7 +412,7 @@ bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, st
 {
 	(void)rule;
 	size_t name = pii_run(text, at + 1, PII_QUERY_NAME, 64), value = at + 1 + name + 1;
-	if (!name || text.at[at + 1] == '.' || pii_byte(text, value - 1) != '=')
+	if (!name || text.at[at + 1] == '.' || pii_at(text, value - 1) != '=')
 		return false;
 	size_t end = pii_run_end(&seen->runs, text, value, PII_QUERY);
 	return end > value && !says_nothing(text, at, end) && pii_hit(span, at + 1, end);
@@ -426,7 +427,7 @@ bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, stru
 	    PII_WORD_BEFORE(text, at, "webpack-internal"))
 		return false;
 	seen->from = query;
-	if (pii_byte(text, query) != '?')
+	if (pii_at(text, query) != '?')
 		return false;
 	size_t end = pii_run_end(&seen->runs, text, query + 1, PII_QUERY);
 	return end > query + 1 && !says_nothing(text, query, end) && pii_hit(span, query + 1, end);

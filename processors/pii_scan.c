@@ -1,52 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_scan.h"
 #include "base/memory.h"
+#include "processors/pii_found.h"
 
 #include <assert.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-#define FOUND_MAX 512 /* hits in one text; more, and all of it is masked */
-#define TOKEN_BYTES 8 /* of an HMAC in a token */
 #define OUT_MAX (1 << 20)
-
-static const char token_prefix[] = "hash_";
-#define TOKEN_LEN (sizeof token_prefix - 1 + 2 * TOKEN_BYTES)
-
-struct pii_found {
-	size_t count;
-	bool whole;     /* too many, or an engine gave up: the text goes as a whole */
-	uint8_t action; /* the strongest that hit */
-	uint64_t hits;
-	struct part {
-		size_t start, end;
-		uint8_t action;
-		bool name; /* in a path */
-	} parts[FOUND_MAX];
-};
-
-static uint8_t stronger(uint8_t a, uint8_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Detectors of names in paths. */
-#define NAMES (1ull << PII_HOME_DIRECTORY | 1ull << PII_GENERATED_PATH | 1ull << PII_WORKSPACE)
-
-static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
-		     struct regex_span span)
-{
-	found->hits |= 1ull << detector;
-	found->action = stronger(action, found->action);
-	if (found->count == FOUND_MAX) {
-		found->whole = true;
-		return;
-	}
-	found->parts[found->count++] = (struct part){
-		.start = span.start,
-		.end = span.end,
-		.action = action,
-		.name = NAMES >> detector & 1,
-	};
-}
 
 /* All hits of one of the operator's patterns. */
 static void run_pattern(const struct regex *pattern, unsigned detector, struct regex_memory *memory,
@@ -59,7 +21,7 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
 		struct regex_span span =
 			result == REGEX_YES ? regex_group(memory, 0) : (struct regex_span){ 0 };
 		if (result == REGEX_ERROR || span.end > span.start)
-			add_part(found, detector, action, span);
+			pii_found_add(found, detector, action, &text, &span);
 		if (result == REGEX_ERROR)
 			found->whole = true;
 		from = span.end > from ? span.end : from + 1;
@@ -70,7 +32,7 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
  * One text and the rules that may match in it; `from` says from where on each may. A rule that has
  * nothing to find for a while is not awake: its anchors are passed over.
  */
-#define SLEEP_MIN 8 /* bytes; for fewer, the check of `from` is enough */
+#define SLEEP_MIN 12 /* bytes; for fewer, the check of `from` is enough */
 
 struct scan {
 	const struct pii_engine *engine;
@@ -97,16 +59,17 @@ static void wake_rules(struct scan *s, size_t at)
 		}
 }
 
-/* What a rule has found, or has learnt about where it finds nothing. Not inline, as it is rare. */
-static __attribute__((noinline)) void settle(struct scan *s, unsigned index, size_t anchor,
-					     bool found)
+static __attribute__((noinline)) void add_found(struct scan *s, unsigned index)
 {
-	const struct pii_active_rule *active = &s->engine->rules[index];
-	if (found) {
-		add_part(s->found, active->detector, s->actions[active->detector], s->span);
-		if (s->seen.from < s->span.end)
-			s->seen.from = s->span.end;
-	}
+	unsigned detector = s->engine->rules[index].detector;
+	pii_found_add(s->found, detector, s->actions[detector], &s->text, &s->span);
+	if (s->seen.from < s->span.end)
+		s->seen.from = s->span.end;
+}
+
+/* A rule finds nothing before seen.from. */
+static inline void let_sleep(struct scan *s, unsigned index, size_t anchor)
+{
 	size_t from = s->seen.from;
 	s->from[index] = (uint32_t)from;
 	if (from < anchor + SLEEP_MIN)
@@ -116,19 +79,18 @@ static __attribute__((noinline)) void settle(struct scan *s, unsigned index, siz
 		s->wake = from;
 }
 
-/* Where there are eight bytes, their comparison decides about the first eight of the literal. */
+/* The comparison of eight bytes decides about the first eight of the literal. */
 static inline bool has_literal(struct view text, size_t at, const struct pii_active_rule *rule)
 {
 	uint64_t bytes;
-	if (at + sizeof bytes > text.len)
-		return pii_has_at(text, at, rule->literal, rule->literal_len);
 	memcpy(&bytes, text.at + at, sizeof bytes);
 	return (bytes & rule->mask) == rule->start &&
 	       (rule->literal_len <= sizeof bytes ||
 		pii_has_at(text, at, rule->literal, rule->literal_len));
 }
 
-static inline void try_rule(struct scan *s, unsigned index, size_t anchor)
+static inline __attribute__((always_inline)) void try_rule(struct scan *s, unsigned index,
+							   size_t anchor)
 {
 	const struct pii_active_rule *active = &s->engine->rules[index];
 	size_t at = anchor - active->back, from = s->from[index];
@@ -137,78 +99,112 @@ static inline void try_rule(struct scan *s, unsigned index, size_t anchor)
 	if (active->literal_len && !has_literal(s->text, at, active))
 		return;
 	s->seen.from = from;
-	bool found = active->rule->find(active->rule, s->text, at, &s->seen, &s->span);
-	if (found || s->seen.from > from)
-		settle(s, index, anchor, found);
+	if (active->find(active->rule, s->text, at, &s->seen, &s->span))
+		add_found(s, index);
+	if (s->seen.from > from)
+		let_sleep(s, index, anchor);
 }
 
-/* Of the rules that have runs of a kind, those that a run of this length at `at` fits. A number may
- * begin with a parenthesis, and then has none. */
-static inline uint64_t fit_run(const struct scan *s, uint64_t rules, size_t at, unsigned word,
-			       enum pii_run_kind kind, size_t run)
+/* Which of the bytes that begin here are digits and hex digits: a bit for each. */
+#define SHAPE_BYTES 16 /* two runs and the byte between */
+
+struct shape {
+	uint32_t digits, hex;
+};
+
+static inline struct shape shape_at(const uint8_t *at)
 {
-	rules &= s->engine->runs[kind][run][word];
-	if (run == 0 || run == PII_RUN_MAX)
-		return rules;
-	return rules & s->engine->behind_run[pii_byte(s->text, at + run)][word];
+#ifdef __SSE2__
+	/* Signed bytes: what counts is moved to the lowest ones. */
+	__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+	__m128i digits = _mm_add_epi8(bytes, _mm_set1_epi8((char)(0x80 - '0')));
+	__m128i letters = _mm_add_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)),
+				       _mm_set1_epi8((char)(0x80 - 'a')));
+	digits = _mm_cmplt_epi8(digits, _mm_set1_epi8((char)(0x80 + 10)));
+	letters = _mm_cmplt_epi8(letters, _mm_set1_epi8((char)(0x80 + 6)));
+	return (struct shape){ (uint32_t)_mm_movemask_epi8(digits),
+			       (uint32_t)_mm_movemask_epi8(_mm_or_si128(digits, letters)) };
+#else
+	struct shape shape = { 0, 0 };
+	for (unsigned i = 0; i < SHAPE_BYTES; i++) {
+		shape.digits |= (uint32_t)pii_is(at[i], PII_DIGIT) << i;
+		shape.hex |= (uint32_t)pii_is(at[i], PII_HEX) << i;
+	}
+	return shape;
+#endif
 }
 
-static inline uint64_t fit_runs(const struct scan *s, uint64_t rules, size_t at, unsigned word)
+/* The length of the run that begins with the lowest bit; at most PII_RUN_MAX. */
+static inline unsigned run_length(uint32_t shape)
 {
-	uint64_t digits = rules & s->engine->measured[PII_RUN_DIGITS][word], hex = rules & ~digits;
-	const uint8_t *start = s->text.at + at, *byte = start;
-	size_t left = s->text.len - at, run;
-	const uint8_t *end = start + (left < PII_RUN_MAX ? left : PII_RUN_MAX);
-	while (byte < end && pii_is(*byte, PII_DIGIT))
-		byte++;
-	run = (size_t)(byte - start);
-	if (digits)
-		digits = fit_run(s, digits, at, word, PII_RUN_DIGITS, run);
-	if (!hex)
-		return digits;
-	while (byte < end && pii_is(*byte, PII_HEX))
-		byte++;
-	run = (size_t)(byte - start);
-	return digits | fit_run(s, hex, at, word, PII_RUN_HEX, run);
+	return (unsigned)__builtin_ctz(~shape | 1u << PII_RUN_MAX);
 }
 
-/* Calls the functions of the rules of a word whose anchor is at `at`, if the run there fits. Not
- * inline, for the loop that calls it needs the registers. */
-static __attribute__((noinline)) void try_rules(struct scan *s, uint64_t rules, size_t at,
-						unsigned word)
+/* Of the rules that have runs, those that the runs at `at` and what is behind them fit. Behind
+ * digits that a rule is about stands no letter. A number that begins with a parenthesis has no run.
+ */
+static inline uint64_t fit_runs(const struct scan *s, uint64_t rules, const uint8_t *at,
+				unsigned word)
 {
-	uint64_t measured = rules & s->engine->any_run[word];
+	static_assert(2 * PII_RUN_MAX + 1 <= SHAPE_BYTES, "two runs");
+	const struct pii_run_rules *fit = &s->engine->run_rules[word];
+	struct shape shape = shape_at(at);
+	unsigned first = run_length(shape.hex), second = run_length(shape.digits);
+	uint64_t digits = second == first ? rules & fit->digits[first] : 0;
+	uint64_t hex = rules & fit->hex[first];
+	if (first == 0 || first == PII_RUN_MAX)
+		return digits | hex;
+	rules = (digits | hex) & fit->behind[at[first]];
+	if (!rules)
+		return 0;
+	second = run_length(shape.hex >> (first + 1));
+	at += first + 1;
+	if (rules & hex)
+		hex &= fit->second_hex[second] & fit->mark[at[second]];
+	if (rules & digits) {
+		second = run_length(shape.digits >> (first + 1));
+		digits &= fit->second_digits[second] & fit->mark[at[second]];
+	}
+	return rules & (digits | hex);
+}
+
+/* Calls the functions of the rules of a word whose anchor is at `at`, if the run there fits. */
+static inline __attribute__((always_inline)) void try_rules(struct scan *s, uint64_t rules,
+							    size_t at, unsigned word)
+{
+	uint64_t measured = rules & s->engine->run_rules[word].any;
 	if (measured)
-		rules = (rules & ~measured) | fit_runs(s, measured, at, word);
+		rules = (rules & ~measured) | fit_runs(s, measured, s->text.at + at, word);
 	for (; rules; rules &= rules - 1)
 		try_rule(s, word * 64 + (unsigned)__builtin_ctzll(rules), at);
 }
 
-static bool is_none(pii_rule_set rules)
+static inline bool is_none(pii_rule_set rules)
 {
-	uint64_t any = 0;
-	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
-		any |= rules[word];
-	return !any;
+	return !(rules[0] | rules[1]);
 }
 
-static inline void try_words(struct scan *s, pii_rule_set found, size_t at)
+/* Of the rules whose three bytes are around `at`, those that the bytes beside these fit. Not
+ * inline, for the loop that calls it needs the registers. */
+static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set found, size_t at)
 {
-	uint64_t words[PII_RULE_WORDS];
-	memcpy(words, &found, sizeof words);
-	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
-		if (words[word])
-			try_rules(s, words[word], at, word);
+	static_assert(PII_RULE_WORDS == 2, "each is tried");
+	found &= s->engine->prior[pii_at(s->text, at - 2)] &
+		 s->engine->next[pii_at(s->text, at + 2)];
+	if (found[0])
+		try_rules(s, found[0], at, 0);
+	if (found[1])
+		try_rules(s, found[1], at, 1);
 }
 
-/* A rule is called when the byte behind its pair has been seen. */
+/* A rule is called when the byte behind its pair has been seen, or the NUL behind the string. */
 static void run_rules(struct scan *s)
 {
 	const struct pii_meaning *meanings = s->engine->meanings;
 	const uint8_t *text = s->text.at;
 	pii_rule_set before = meanings[0].before, pair = { 0 }, found;
-	for (size_t at = 0, end; at < s->text.len;) {
-		end = s->wake < s->text.len ? s->wake : s->text.len;
+	for (size_t at = 0, end; at <= s->text.len;) {
+		end = s->wake <= s->text.len ? s->wake : s->text.len + 1;
 		for (; at < end; at++) {
 			const struct pii_meaning *byte = &meanings[text[at]];
 			found = pair & byte->behind & s->awake;
@@ -222,13 +218,27 @@ static void run_rules(struct scan *s)
 		if (at >= s->wake)
 			wake_rules(s, at);
 	}
-	found = pair & meanings[0].behind & s->awake;
-	try_words(s, found, s->text.len - 1);
 }
 
-static bool can_match(const struct pii_summary *summary, const struct pii_rule *rule)
+/* Does the string have what the rule needs? Each lane of counts is compared by the highest bit of
+ * its difference. */
+static bool can_match(const struct pii_summary *has, const struct pii_active_rule *active)
 {
-	return !(summary->classes & rule->unless) && pii_can_match(summary, &rule->needs);
+	const uint64_t high = PII_LANES(0x8000, 0x8000, 0x8000, 0x8000);
+	const struct pii_rule *rule = active->rule;
+	return (((has->counts | high) - active->counts) & high) == high &&
+	       (has->classes & rule->needs.classes) == rule->needs.classes &&
+	       !(has->classes & rule->unless) && has->length >= rule->needs.length;
+}
+
+/* Of a word of rules, those that could match. */
+static uint64_t select_word(const struct pii_summary *has, const struct pii_active_rule *rules,
+			    uint64_t word)
+{
+	for (uint64_t left = word; left; left &= left - 1)
+		if (!can_match(has, &rules[__builtin_ctzll(left)]))
+			word &= ~(left & -left);
+	return word;
 }
 
 /* The rules of a role that could match; without `select`, all of them. */
@@ -241,11 +251,7 @@ static pii_rule_set select_rules(const struct pii_engine *engine, enum site_role
 		return engine->rules_of[role];
 	rules &= engine->rules_of[role];
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
-		for (uint64_t left = rules[word]; left; left &= left - 1) {
-			unsigned bit = (unsigned)__builtin_ctzll(left);
-			if (!can_match(&summary, engine->rules[word * 64 + bit].rule))
-				rules[word] &= ~(1ull << bit);
-		}
+		rules[word] = select_word(&summary, &engine->rules[word * 64], rules[word]);
 	return rules;
 }
 
@@ -258,9 +264,18 @@ static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions
 		const char *literal = engine->rules[i].rule->literal;
 		if ((rules[i / 64] >> i % 64 & 1) &&
 		    (!literal || memmem(text.at, text.len, literal, strlen(literal))))
-			action = stronger(actions[engine->rules[i].detector], action);
+			action = pii_stronger(actions[engine->rules[i].detector], action);
 	}
 	return action;
+}
+
+static struct view with_margins(uint8_t *room, struct view text)
+{
+	uint8_t *copy = room + PII_MARGIN;
+	if (text.len)
+		memcpy(copy, text.at, text.len);
+	memset(copy + text.len, 0, PII_MARGIN);
+	return (struct view){ copy, text.len };
 }
 
 static void search_rules(const struct pii_engine *engine, struct pii_found *found, struct view text,
@@ -270,7 +285,7 @@ static void search_rules(const struct pii_engine *engine, struct pii_found *foun
 	s.engine = engine;
 	s.actions = actions;
 	s.found = found;
-	s.text = text;
+	s.text = with_margins(found->text, text);
 	s.rules = s.awake = rules;
 	s.wake = SIZE_MAX;
 	s.seen.runs.count = 0;
@@ -294,7 +309,7 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)
-			found->action = stronger(actions[detector], found->action);
+			found->action = pii_stronger(actions[detector], found->action);
 		else if (actions[detector] != PII_LEAVE && !found->whole)
 			run_pattern(engine->patterns[i], detector, scratch->regex, text,
 				    actions[detector], found);
@@ -305,113 +320,12 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	}
 }
 
-/* Of two that begin at the same place, the longer one is first. */
-static bool is_before(const struct part *a, const struct part *b)
-{
-	return a->start < b->start || (a->start == b->start && a->end > b->end);
-}
-
-/* They are found in the order of their anchors. Each moves only in front of parts that lie between
- * its start and its anchor, where its rule finds nothing else: by insertion, this is linear. */
-static void sort_parts(struct pii_found *found)
-{
-	struct part *parts = found->parts;
-	for (size_t i = 1; i < found->count; i++) {
-		if (!is_before(&parts[i], &parts[i - 1]))
-			continue;
-		struct part part = parts[i];
-		size_t to = i;
-		for (; to && is_before(&part, &parts[to - 1]); to--)
-			parts[to] = parts[to - 1];
-		parts[to] = part;
-	}
-}
-
-/* Sorts, widens to whole characters, and joins what overlaps. */
-static void join_parts(struct pii_found *found, struct view text)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < found->count; i++) {
-		struct part *part = &found->parts[i];
-		while (part->start && (text.at[part->start] & 0xc0) == 0x80)
-			part->start--;
-		while (part->end < text.len && (text.at[part->end] & 0xc0) == 0x80)
-			part->end++;
-	}
-	sort_parts(found);
-	for (size_t i = 0; i < found->count; i++) {
-		struct part *part = &found->parts[i];
-		struct part *last = kept ? &found->parts[kept - 1] : NULL;
-		if (last && part->start < last->end) {
-			last->end = part->end > last->end ? part->end : last->end;
-			last->action = stronger(part->action, last->action);
-			last->name &= part->name;
-		} else {
-			found->parts[kept++] = *part;
-		}
-	}
-	found->count = kept;
-}
-
-/* The same text always becomes the same token, under the same key. */
-static uint8_t *put_token(uint8_t *to, const struct digest_key *key, struct view text)
-{
-	uint8_t digest[DIGEST_SIZE];
-	digest_hmac(key, text, digest);
-	memcpy(to, token_prefix, sizeof token_prefix - 1);
-	digest_hex(digest, TOKEN_BYTES, (char *)to + sizeof token_prefix - 1);
-	return to + TOKEN_LEN;
-}
-
-static uint8_t *put_replacement(const struct pii_engine *engine, uint8_t *to, struct view text,
-				uint8_t action, bool name)
-{
-	static const char masks[2][sizeof PII_MASK_TEXT] = { PII_MASK_TEXT, PII_NAME_MASK };
-	if (action == PII_HASH)
-		return put_token(to, &engine->hmac, text);
-	memcpy(to, masks[name], sizeof PII_MASK_TEXT);
-	return to + (name ? sizeof PII_NAME_MASK : sizeof PII_MASK_TEXT) - 1;
-}
-
-static uint8_t *put_view(uint8_t *to, struct view text)
-{
-	if (text.len)
-		memcpy(to, text.at, text.len);
-	return to + text.len;
-}
-
-/* The room is reserved for all parts at once. */
-static void replace(const struct pii_engine *engine, struct pii_scratch *scratch, struct view text)
-{
-	struct pii_found *found = scratch->found;
-	struct bytes *out = &scratch->out;
-	size_t at = 0, count = found->whole ? 1 : found->count;
-	out->len = 0;
-	if (!bytes_reserve(out, count * TOKEN_LEN + (found->whole ? 0 : text.len)))
-		assert(!"room for every token");
-	uint8_t *to = out->at;
-	if (found->whole) {
-		to = put_replacement(engine, to, text, found->action, false);
-		at = text.len;
-	} else {
-		join_parts(found, text);
-	}
-	for (size_t i = 0; i < found->count && !found->whole; i++) {
-		const struct part *part = &found->parts[i];
-		struct view old = { text.at + part->start, part->end - part->start };
-		to = put_view(to, (struct view){ text.at + at, part->start - at });
-		to = put_replacement(engine, to, old, part->action, part->name);
-		at = part->end;
-	}
-	to = put_view(to, (struct view){ text.at + at, text.len - at });
-	out->len = (size_t)(to - out->at);
-}
-
 struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
 				  enum site_role role, struct view text, bool select)
 {
-	/* The room for FOUND_MAX tokens and a text that was searched is never refused. */
-	static_assert(OUT_MAX >= FOUND_MAX * TOKEN_LEN + REGEX_TEXT_MAX, "room for every token");
+	/* The room for PII_FOUND_MAX tokens and a text that was searched is never refused. */
+	static_assert(OUT_MAX >= PII_FOUND_MAX * PII_TOKEN_LEN + REGEX_TEXT_MAX + PII_FOUND_SLACK,
+		      "room for every token");
 	if (!scratch->found) {
 		scratch->found = memory_new(sizeof *scratch->found);
 		scratch->regex = regex_memory_new();
@@ -421,14 +335,14 @@ struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_sc
 	struct pii_found *found = scratch->found;
 	found->count = 0;
 	found->hits = 0;
-	found->whole = false;
+	found->whole = found->tangled = false;
 	found->action = PII_LEAVE;
 	search(engine, scratch, role, text, select);
 	if (!found->hits)
 		return (struct pii_verdict){ .outcome = PII_CLEAN };
 	if (found->action == PII_DROP)
 		return (struct pii_verdict){ PII_DROPPED, found->hits, { 0 } };
-	replace(engine, scratch, text);
+	pii_found_replace(found, &engine->hmac, text, &scratch->out);
 	return (struct pii_verdict){ PII_CHANGED, found->hits, bytes_view(&scratch->out) };
 }
 

@@ -23,17 +23,27 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
 /* A rule whose detector is used in some role. */
 struct pii_active_rule {
 	const struct pii_rule *rule;
+	pii_find_function *find;
 	const char *literal; /* if it is the anchor */
 	size_t literal_len;
 	uint64_t mask, start; /* its first eight bytes */
+	uint64_t counts;      /* of rule->needs, in lanes */
 	uint8_t back, detector;
+};
+
+/* Of a word of the set: the rules that have runs, those that a run of a length fits or a second
+ * one, and those that a byte fits which is behind these. */
+struct pii_run_rules {
+	uint64_t any, digits[PII_RUN_MAX + 1], hex[PII_RUN_MAX + 1];
+	uint64_t second_digits[PII_RUN_MAX + 1], second_hex[PII_RUN_MAX + 1];
+	uint64_t behind[256], mark[256];
 };
 
 struct pii_engine {
 	struct pii_meaning meanings[256];
-	/* The rules that have runs, also by their kind, and those that a run of a length fits. */
-	pii_rule_set any_run, measured[PII_RUN_KINDS], runs[PII_RUN_KINDS][PII_RUN_MAX + 1];
-	pii_rule_set behind_run[256]; /* and those whose run a byte may be behind */
+	struct pii_run_rules run_rules[PII_RULE_WORDS];
+	/* All, by the byte in front of the anchor's three, and by the one behind them. */
+	pii_rule_set prior[256], next[256];
 	struct pii_active_rule rules[PII_RULES_MAX];
 	size_t rule_count;
 	pii_rule_set rules_of[ROLE_COUNT]; /* whose detector has an action */

@@ -43,16 +43,25 @@ static inline bool pii_is(uint8_t byte, uint32_t kinds)
 	return pii_kinds[byte] & kinds;
 }
 
-/* 0 behind the end, and before the start if `at` came below zero: of no kind but those that NUL
- * has. */
-static inline uint8_t pii_byte(struct view text, size_t at)
+/* Of any part of a string. 0 behind the end, and before the start if `at` came below zero: of no
+ * kind but those that NUL has. */
+static inline uint8_t pii_byte(struct view part, size_t at)
 {
-	return at < text.len ? text.at[at] : 0;
+	return at < part.len ? part.at[at] : 0;
+}
+
+/* A string that is searched stands between margins of so many NULs: a function looks around in it
+ * without asking where it ends, as far as a margin reaches. */
+#define PII_MARGIN 64
+
+static inline uint8_t pii_at(struct view text, size_t at)
+{
+	return text.at[(ptrdiff_t)at];
 }
 
 static inline bool pii_is_at(struct view text, size_t at, uint32_t kinds)
 {
-	return pii_is(pii_byte(text, at), kinds);
+	return pii_is(pii_at(text, at), kinds);
 }
 
 /* The number of bytes from `at` on that are of these kinds; at most max. */
@@ -109,6 +118,38 @@ static inline bool pii_has_at(struct view text, size_t at, const char *word, siz
 	return n == len;
 }
 
+/* The same for a word of up to 16 letters, small ones, which stand there in either case: that is
+ * one bit, and no other byte becomes a letter by it. Inline, since the length is constant. */
+static inline bool pii_is_letters(const uint8_t *at, const char *word, size_t len)
+{
+	uint64_t first, last, first_of_word, last_of_word;
+	uint32_t front, back, front_of_word, back_of_word;
+	if (len >= sizeof first) {
+		memcpy(&first, at, sizeof first);
+		memcpy(&last, at + len - sizeof last, sizeof last);
+		memcpy(&first_of_word, word, sizeof first);
+		memcpy(&last_of_word, word + len - sizeof last, sizeof last);
+		return (last | 0x2020202020202020) == last_of_word &&
+		       (first | 0x2020202020202020) == first_of_word;
+	}
+	if (len >= sizeof front) {
+		memcpy(&front, at, sizeof front);
+		memcpy(&back, at + len - sizeof back, sizeof back);
+		memcpy(&front_of_word, word, sizeof front);
+		memcpy(&back_of_word, word + len - sizeof back, sizeof back);
+		return (back | 0x20202020) == back_of_word && (front | 0x20202020) == front_of_word;
+	}
+	while (len && (at[len - 1] | 0x20) == (uint8_t)word[len - 1])
+		len--;
+	return !len;
+}
+
+#define PII_LETTERS_AT(text, place, word) \
+	pii_is_letters((text).at + (place), word, sizeof(word) - 1)
+/* They end before `place`. */
+#define PII_LETTERS_BEFORE(text, place, word) \
+	pii_is_letters((text).at + (place) - (sizeof(word) - 1), word, sizeof(word) - 1)
+
 /* Words of up to PII_WORD_MAX bytes by their length, those of one length one after the other. */
 #define PII_WORD_MAX 13
 
@@ -122,12 +163,13 @@ static inline bool pii_is_word(struct view word, const char *const words[PII_WOR
 }
 
 /* A string literal; the comparison is inline, since its length is constant. */
-#define PII_WORD_AT(text, place, word) \
-	((place) <= (text).len && (text).len - (place) >= sizeof(word) - 1 && \
-	 memcmp((text).at + (place), word, sizeof(word) - 1) == 0)
+#define PII_WORD_AT(text, place, word) (memcmp((text).at + (place), word, sizeof(word) - 1) == 0)
 /* It ends before `place`. */
 #define PII_WORD_BEFORE(text, place, word) \
-	((place) >= sizeof(word) - 1 && \
-	 memcmp((text).at + (place) - (sizeof(word) - 1), word, sizeof(word) - 1) == 0)
+	(memcmp((text).at + (place) - (sizeof(word) - 1), word, sizeof(word) - 1) == 0)
+/* In any part of a string. */
+#define PII_WORD_IN(part, place, word) \
+	((place) <= (part).len && (part).len - (place) >= sizeof(word) - 1 && \
+	 PII_WORD_AT(part, place, word))
 
 #endif

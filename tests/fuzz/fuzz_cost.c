@@ -43,6 +43,7 @@ static uint64_t steps;
 #include "processors/pii_find_path.c"
 #include "processors/pii_find_place.c"
 #include "processors/pii_find_secret.c"
+#include "processors/pii_found.c"
 #include "processors/pii_scan.c"
 #include "processors/pii_text.c"
 

@@ -341,6 +341,8 @@ static const char *const paths[][2] = {
 
 /* The shortest text that each rule can match. */
 static const char *const shortest[] = {
+	"-pwd: x",
+	"://:b@c",
 	"a&commat;b.co",
 	"a%2540b.co",
 	"a\\x40b.co",
