@@ -17,7 +17,7 @@ from harness.corpus import inflate
 
 # Instructions: of a byte of real strings on average, and how many times as much one of a hostile string may cost.
 AVERAGE_MAX = {"made": 36, "real": 30}
-HOSTILE_RATIO_MAX = 8.5
+HOSTILE_RATIO_MAX = 7.2
 # Below so many bytes it is the string that costs, not its bytes: a short one may cost what one of this length may.
 LENGTH_MIN = 64
 SEEDS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "cost"
@@ -45,6 +45,9 @@ UNITS = [
     "do", "dop_v1_", "hvs.", "shpat_", "dapi", "SK", "TT3", "ATATT3", "lin_api_", "hooks.slack.com/",
     "Users/", "LT20 ", "ZZ00 ", "GB82 ", "PL28 AAAA ", "A ", "AC ", "ACA ", "a:a:a:a:a:a:a.", "%40b.co", "E://a:b@", "1::1.", "Basic aaaaaaaa ",
     "00:11:22:3300:11:22:33::1.", "AIzaAIzaAIzaAIzaAIzaAIzaAIzaAIzaAI ", "-----BEGIN A ", "://a?b ", "a-1.1.1.1.a ", "\\u/u", "password: ",
+    "pwd = ", "pwd : ", "pwd => ", " : ", " = ", "\"pwd\"=>", "\"pwd\" : \"a", "secret_key_base=", "sessid=", "token='b'=>'", "n1.1.1.1.\\", "%3D1.1.1.1 ", "\\n1.1.1.1 ",
+    ":\\/\\/", ":\\/\\/a:b@", "/_work/", "/_work/a/a/", "\\_work\\", "gl", "glrt-", "%252Fhome%252F", "%2525252Fhome", "/home1/a", "\\\\?\\UNC\\a\\b\\users\\",
+    "%SystemDrive%\\users\\a", "hooks.slack.com%2F", "hooks.slack.com\\/", "Bearer a%2F", "Bearer aaaaaaaa%2Faaaaaaa1", 32 * "a" + "AccountKey=", "%AKIA", "%3DAKIA", "%3DGB82",
     "?a=b://u:bearer=token=AIza-glpat-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ATCTT3-ImFsZyI-JhbGci-iYWxnI-" + 400 * "a",
 ]
 # For pairs: what is dense for each detector. The tail has what the selection asks for.
@@ -52,7 +55,7 @@ DENSE = [
     "a@b.co ", "%40b.co", "1.1.1.1 ", "256.1.1.1 ", "ip-1-1-1-", "f:", "1::1.", "2001:db8:", "aa:bb:", "aa-bb-cc-", "ImFsZyI", "sk-", "AKIA", "Key=",
     "4111 ", "4111-", "4111_", "2341 2341 2346 ", "LT20 ", "111-11-1111-", "+1 202-555-0143-", "202-555-", "ABCPE1234F ", "Bearer ", "Basic QQ ",
     "pwd=", "--token ", "\"pwd\": \"", "X-Key: ", "://a:b@", "/home/", "Users/", "\\users\\", "%2Fhome%2F", "?a=b ", "://a?b ", "/builds/a/",
-    "c:/a/b/", "/_bazel_", "work/",
+    "c:/a/b/", "/_bazel_", "work/", "pwd = ", "\"pwd\"=>\"", ":\\/\\/a:b@", "%3D1.1.1.1 ", "/_work/a/a/", "gl",
 ]
 TAIL = " a@b.:-/\\?=+_~%\"'A1 ::::: ----- 123456789012 .."
 
