@@ -10,7 +10,7 @@
 
 /* One entry per descriptor. Untouched pages cost no memory. */
 static struct watched {
-	_Atomic bool used;
+	_Atomic bool used, reads_on;
 	_Atomic int broken;      /* errno of a write that was reported as done; 0: none */
 	_Atomic uint64_t cookie; /* the kernel's identifier of the socket */
 } sockets[CLIENT_SOCKETS_MAX];
@@ -27,12 +27,13 @@ static bool is_in_range(int fd)
 	return fd >= 0 && fd < CLIENT_SOCKETS_MAX;
 }
 
-bool client_socket_watch(int fd)
+bool client_socket_watch(int fd, bool reads_on)
 {
 	if (!is_in_range(fd))
 		return false;
 	atomic_store(&sockets[fd].broken, 0);
 	atomic_store(&sockets[fd].cookie, cookie_of(fd));
+	atomic_store(&sockets[fd].reads_on, reads_on);
 	atomic_store(&sockets[fd].used, true);
 	return true;
 }
@@ -59,7 +60,7 @@ static ssize_t after_write(int fd, ssize_t sent, size_t length)
 	int error = errno, none = 0;
 	if (sent >= 0 || (error != EPIPE && error != ECONNRESET))
 		return sent;
-	if (client_socket_is_watched(fd)) {
+	if (client_socket_is_watched(fd) && atomic_load(&sockets[fd].reads_on)) {
 		atomic_compare_exchange_strong(&sockets[fd].broken, &none, error);
 		sent = (ssize_t)length;
 	}
@@ -82,7 +83,7 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 
 /* ---- reading */
 
-ssize_t client_socket_after_read(int fd, ssize_t got)
+static ssize_t after_read(int fd, ssize_t got)
 {
 	int error = !got && is_in_range(fd) ? atomic_load(&sockets[fd].broken) : 0;
 	if (!error || !client_socket_is_watched(fd))
@@ -94,5 +95,5 @@ ssize_t client_socket_after_read(int fd, ssize_t got)
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t length, int flags)
 {
 	ssize_t got = recvfrom(fd, data, length, flags, NULL, NULL);
-	return length ? client_socket_after_read(fd, got) : got;
+	return length ? after_read(fd, got) : got;
 }

@@ -37,7 +37,7 @@ from harness.push import PushSink, refusal, reply
 # them.
 KAFKA = {} if os.environ.get("MODE") == "tsan" else {
     "kafka/proto": """{brokers: ["ADDRESS"], profiles: {topic: proto, message_key_from_attribute: service.name},
-    include_metadata_keys: [x-thing, authorization], record_headers: {source: gateway}, producer: {compression: lz4}}""",
+    include_metadata_keys: [x-kept], record_headers: {source: gateway}, producer: {compression: lz4}}""",
     "kafka/json": """{brokers: ["ADDRESS"], profiles: {topic: json, encoding: otlp_json}}""",
     "kafka/pprof": """{brokers: ["ADDRESS"], topic_from_attribute: unpart.door, profiles: {topic: pprof, encoding: pprof,
     message_key_from_attribute: service.name}}""",
@@ -208,7 +208,7 @@ class Run:
     def metadata(self):
         deny = self.c.deny
         return [(deny("metadata key"), deny("metadata")), ("x-thing-bin", deny("binary metadata").encode()),
-                ("authorization", "Bearer " + deny("authorization")), ("x-portcullis-resource", "note=" + deny("metadata"))]
+                ("x-kept", "kept"), ("authorization", "Bearer " + deny("authorization")), ("x-portcullis-resource", "note=" + deny("metadata"))]
 
     def client(self, **keywords):
         options = [("grpc.primary_user_agent", self.c.deny("user agent")),

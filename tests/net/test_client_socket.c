@@ -35,7 +35,7 @@ static int make_reset(bool watched)
 	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
-	assert_true(!watched || client_socket_watch(client));
+	assert_true(!watched || client_socket_watch(client, true));
 	assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
 	int server = accept(listener, NULL, NULL);
 	assert_int_equal(write(server, "why", 3), 3);
@@ -90,8 +90,8 @@ static void another_socket_with_the_same_number_is_not_watched(void **state)
 	close(first);
 	assert_false(client_socket_is_watched(first));
 	close(other);
-	assert_false(client_socket_watch(CLIENT_SOCKETS_MAX));
-	assert_false(client_socket_watch(-1));
+	assert_false(client_socket_watch(CLIENT_SOCKETS_MAX, true));
+	assert_false(client_socket_watch(-1, true));
 	assert_false(client_socket_is_watched(CLIENT_SOCKETS_MAX));
 }
 
