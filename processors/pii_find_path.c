@@ -417,9 +417,11 @@ static size_t user_place(struct view text, size_t at)
 #define PLACE(place) (PII_WORD_AT(text, at, place) ? sizeof(place) - 1 : 0)
 	switch (pii_at(text, at)) {
 	case 'r':
-		return PLACE("runner/work/");
+		return PLACE("runner/"
+			     "work/");
 	case 'v':
-		return PLACE("vsts/work/");
+		return PLACE("vsts/"
+			     "work/");
 	case 't':
 		return PLACE("travis/build/");
 	case 'g':
