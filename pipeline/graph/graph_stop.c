@@ -4,12 +4,13 @@
 /* how often what senders wait for is flushed while the graph waits for its requests */
 #define FLUSH_NS (50 * UINT64_C(1000000))
 
+/* Another graph may be stopping its instances at the same time, so only the owner looks further. */
 static void stop_kind(struct graph *g, enum component_kind kind)
 {
 	for (uint32_t i = g->instance_count; i-- > 0;) {
 		struct instance *instance = g->instances[i];
-		if (instance_kind(instance) != kind || !instance->started ||
-		    instance->owner != g->options.number)
+		if (instance->owner != g->options.number || instance_kind(instance) != kind ||
+		    !instance->started)
 			continue;
 		struct activity activity = instance_activity(g, instance);
 		instance->started = false;
