@@ -24,8 +24,7 @@
  * registered. Core registers them through its socket mutator, whose layout is not in its public
  * headers. The layout used here is that of 1.51; grpc_allowance_new refuses any other version.
  *
- * The registered sockets are also watched (net/client_socket.h): core always reads, so it gets the
- * alert that a server has sent before it closed the connection.
+ * net/client_socket.h tells a registered socket from a later one of the same number.
  */
 struct grpc_allowance;
 
