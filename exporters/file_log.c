@@ -155,10 +155,17 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+/* What was to come next and is not, is closed. The copy is for clang 14, which compiles no member of what the exchange yields. */
+static void set_next(struct file_log *log, struct file_log_next next)
+{
+	struct file_log_next old = atomic_exchange(&log->next, next);
+	close_fd(old.fd);
+}
+
 void file_log_close(struct file_log *log)
 {
 	close_fd(log->fd);
-	close_fd(atomic_exchange(&log->next, FILE_LOG_NONE).fd);
+	set_next(log, FILE_LOG_NONE);
 	memory_free(log->directory);
 	memory_free(log->stem);
 	memory_free(log->extension);
@@ -170,7 +177,7 @@ bool file_log_reopen(struct file_log *log, struct error *err)
 	struct file_log_next next = { .rotations = log->rotations };
 	next.fd = open_file(log, err);
 	if (next.fd >= 0)
-		close_fd(atomic_exchange(&log->next, next).fd);
+		set_next(log, next);
 	return next.fd >= 0;
 }
 
