@@ -79,7 +79,7 @@ bool base64_decode(struct bytes *out, struct view text)
 {
 	text = without_padding(text);
 	size_t rest = text.len % 4, len = text.len / 4 * 3 + (rest ? rest - 1 : 0);
-	if (!text.len || !bytes_reserve(out, len))
+	if (!text.len || rest == 1 || !bytes_reserve(out, len))
 		return !text.len;
 	len = base64_decode_at(out->at + out->len, text);
 	out->len += len;
