@@ -36,6 +36,22 @@ static inline bool pii_ends_escape(struct view text, size_t at)
 	return at >= 2 && text.at[at - 2] == '\\' && memchr("nrt", text.at[at - 1], 3);
 }
 
+/* A quotation mark, or one behind a backslash; its length. */
+static inline size_t pii_quote_at(struct view text, size_t at)
+{
+	size_t escape = pii_at(text, at) == '\\';
+	uint8_t mark = pii_at(text, at + escape);
+	return mark == '"' || mark == '\'' ? 1 + escape : 0;
+}
+
+/* Where what a quotation mark began, which ends at `at`, ends: at the same mark, escaped as the
+ * first is; or with the string. */
+size_t pii_quoted_end(struct view text, size_t at);
+
+/* Where a token ends as generators draw them: a word of sixteen bytes or more with digits in two
+ * places; 0: there is none. */
+size_t pii_drawn_end(struct pii_seen *seen, struct view text, size_t at);
+
 /* Does the rule's directory stand in itself, as in "/tmp/tmp/a/"? Then the inner one counts. */
 static inline bool pii_is_repeated(const struct pii_rule *rule, struct view text, size_t at)
 {
@@ -60,10 +76,12 @@ pii_find_function pii_find_ipv4, pii_find_ipv4_host, pii_find_ipv6, pii_find_loo
 pii_find_function pii_find_card, pii_find_card_groups, pii_find_iban, pii_find_ssn, pii_find_phone,
 	pii_find_phone_nanp, pii_find_phone_trunk, pii_find_pan, pii_find_aadhaar, pii_find_uuid;
 pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
-	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic;
+	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic,
+	pii_find_authorization, pii_find_curl_user;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
 pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
-	pii_find_json_value, pii_find_spaced_value, pii_find_option_value, pii_find_header_value;
+	pii_find_json_value, pii_find_spaced_value, pii_find_option_value, pii_find_header_value,
+	pii_find_element;
 /* Keys. pii_find_run: the rule's literal, then a run of the rule's kinds. pii_find_key: the same
  * with no letter or digit before it. */
 pii_find_function pii_find_run, pii_find_key, pii_find_key_aws, pii_find_key_github,

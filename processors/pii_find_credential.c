@@ -1,65 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base64.h"
 #include "processors/pii_find.h"
-#include "profile/wire.h"
 
 /* What stands behind a name that says it is secret, in URLs, headers, command lines and JSON. */
-
-/* scheme://user:password@host, at the ://, whose slashes may be escaped for JSON */
-bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
-		       struct pii_seen *seen, struct regex_span *span)
-{
-	size_t start = at + rule->literal_len;
-	size_t len = pii_run_end(&seen->runs, text, start, PII_AUTHORITY) - start;
-	if (len < sizeof ":p@h" - 1)
-		return false;
-	/* A host follows: the last byte is none of the @ that ends the password. */
-	const uint8_t *user = text.at + start, *end = memrchr(user, '@', len - 1);
-	const uint8_t *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
-	return colon && end > colon + 1 && pii_hit(span, start, start + (size_t)(end - user));
-}
-
-/* "user:password": text with a colon. */
-#define BASIC_MAX 4096
-
-static bool is_user_and_password(struct view token)
-{
-	uint8_t plain[BASE64_SIZE(BASIC_MAX + 2)];
-	size_t len = base64_decode_at(plain, token);
-	for (size_t i = 0; i < len; i++)
-		if (plain[i] < ' ' || plain[i] == 0x7f)
-			return false;
-	return len && memchr(plain, ':', len) && wire_utf8_slow(plain, len);
-}
-
-/* A blank, as such or escaped; its length. */
-static size_t blank_at(struct view text, size_t at)
-{
-	uint8_t byte = pii_at(text, at);
-	return byte == ' ' || byte == '\t' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
-}
-
-/* At the word "Basic". */
-bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
-		    struct regex_span *span)
-{
-	(void)rule, (void)seen;
-	size_t start = at + 5, gap = 1;
-	if (!PII_LETTERS_AT(text, at, "basic"))
-		return false;
-	if (pii_at(text, start) == '+') /* a blank in a form */
-		start++;
-	else
-		for (int i = 0; i < 8 && (gap = blank_at(text, start)); i++)
-			start += gap;
-	size_t len = pii_run(text, start, PII_BASE64, BASIC_MAX);
-	if (start == at + 5 || len < 8)
-		return false;
-	for (int i = 0; i < 2 && pii_at(text, start + len) == '='; i++)
-		len++;
-	return is_user_and_password((struct view){ text.at + start, len }) &&
-	       pii_hit(span, start, start + len);
-}
 
 /* Does the word end here? And with no letter or digit before it? */
 #define ENDS(word) PII_LETTERS_BEFORE(text, end, word)
@@ -155,10 +97,10 @@ static bool is_secret(struct view text, size_t end)
 	}
 }
 
-/* Where what a quotation mark began ends: at the same mark, escaped as the first is; or with the
- * string. */
-static size_t quoted_end(struct view text, size_t at, uint8_t mark, bool escaped)
+size_t pii_quoted_end(struct view text, size_t at)
 {
+	uint8_t mark = text.at[at - 1];
+	bool escaped = pii_at(text, at - 2) == '\\';
 	for (; at < text.len; at++) {
 		if (escaped && text.at[at] == '\\' && pii_at(text, at + 1) == mark)
 			return at;
@@ -168,14 +110,6 @@ static size_t quoted_end(struct view text, size_t at, uint8_t mark, bool escaped
 			at++;
 	}
 	return text.len;
-}
-
-/* A quotation mark, or one behind a backslash; its length. */
-static size_t quote_at(struct view text, size_t at)
-{
-	size_t escape = pii_at(text, at) == '\\';
-	uint8_t mark = pii_at(text, at + escape);
-	return mark == '"' || mark == '\'' ? 1 + escape : 0;
 }
 
 static size_t blanks_at(struct view text, size_t at)
@@ -225,10 +159,8 @@ static bool value_between(struct view text, size_t start, size_t end, struct reg
 
 static bool quoted_at(struct view text, size_t at, struct regex_span *span)
 {
-	size_t quote = quote_at(text, at), start = at + quote;
-	return quote &&
-	       value_between(text, start, quoted_end(text, start, text.at[start - 1], quote == 2),
-			     span);
+	size_t quote = pii_quote_at(text, at), start = at + quote;
+	return quote && value_between(text, start, pii_quoted_end(text, start), span);
 }
 
 /* Where the name that ends here begins. */
@@ -239,19 +171,9 @@ static size_t name_start(struct view text, size_t end)
 	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, NAME_MAX_LEN);
 }
 
-/* Is there a dash in it? */
-static bool has_dash(struct view text, size_t end)
-{
-	size_t start = end < NAME_MAX_LEN ? 0 : end - NAME_MAX_LEN;
-	while (end > start && pii_is(text.at[end - 1], PII_BASE64URL | PII_DOT))
-		if (text.at[--end] == '-')
-			return true;
-	return false;
-}
-
 static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
-	if (quote_at(text, at))
+	if (pii_quote_at(text, at))
 		return quoted_at(text, at, span);
 	return value_between(text, at, pii_run_end(&seen->runs, text, at, PII_SECRET), span);
 }
@@ -288,13 +210,46 @@ static bool assigned_at(struct pii_seen *seen, struct view text, size_t name_end
 	return span->end > start;
 }
 
+/* The % in front of the digits that end before `end`, which is escaped any number of times itself; it
+ * is not looked whether it is one. */
+static size_t percent_before(struct view text, size_t end)
+{
+	while (end > 2 && text.at[end - 1] == '5' && text.at[end - 2] == '2')
+		end -= 2;
+	return end - 1;
+}
+
+/* Is a bracket opened in front of a name, as such or escaped any number of times? */
+static bool is_bracket_before(struct view text, size_t name)
+{
+	uint8_t front = pii_at(text, name - 1);
+	if (front != '%')
+		return front == '[';
+	while (PII_WORD_AT(text, name, "25"))
+		name += 2;
+	return PII_WORD_AT(text, name, "5B") || PII_WORD_AT(text, name, "5b");
+}
+
+/* Where the name in front of `end` ends: in front of the bracket, if it is a part of another name,
+ * as in "user[password]=x". */
+static size_t part_end(struct view text, size_t end)
+{
+	size_t part = end;
+	if (pii_at(text, end - 1) == ']')
+		part = end - 1;
+	else if (pii_at(text, end - 2) == '5' && PII_LETTERS_BEFORE(text, end, "d"))
+		part = percent_before(text, end - 2);
+	bool closed = part < end && (text.at[part] == ']' || text.at[part] == '%');
+	return closed && is_bracket_before(text, name_start(text, part)) ? part : end;
+}
+
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
 bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
 	uint8_t first = pii_at(text, at + 1);
-	if (!is_secret(text, at))
+	if (!is_secret(text, part_end(text, at)))
 		return false;
 	if (first == '>') /* Ruby's name=>"value" */
 		return quoted_at(text, at + 2 + blanks_at(text, at + 2), span);
@@ -321,10 +276,8 @@ bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, si
 			       struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	size_t name = at, start = at + 3, end = start;
-	while (name > 1 && text.at[name] == '5' && text.at[name - 1] == '2')
-		name -= 2;
-	if (text.at[name] != '%' || !is_secret(text, name))
+	size_t name = percent_before(text, at + 1), start = at + 3, end = start;
+	if (text.at[name] != '%' || !is_secret(text, part_end(text, name)))
 		return false;
 	size_t max = pii_run_end(&seen->runs, text, start, PII_SECRET);
 	for (const uint8_t *mark; end < max && !is_escaped_and(text, end);) {
@@ -391,19 +344,18 @@ static bool password_at(struct pii_seen *seen, struct view text, size_t at, stru
 	return number_count(text, at, at + len, min) == min && pii_hit(span, at, at + len);
 }
 
-/* A token as generators draw them: a word of sixteen bytes or more with digits in two places. A
- * type ("token: Curve25519PrivateKey") has them in one, or is a path with dots. */
-static bool drawn_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
+/* A type ("token: Curve25519PrivateKey") has digits in one place, or is a path with dots. */
+size_t pii_drawn_end(struct pii_seen *seen, struct view text, size_t at)
 {
 	size_t end = pii_run_end(&seen->runs, text, at, PII_BASE64URL | PII_BASE64 | PII_TILDE);
 	if (end - at < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
-		return false;
+		return 0;
 	bool drawn = number_count(text, at, end, 2) == 2;
 	for (int i = 0; i < 2 && pii_at(text, end) == '='; i++)
 		end++;
 	uint8_t back = pii_at(text, end);
 	bool ends = !back || strchr(" \t\r\n,;\"')]}&", back);
-	return drawn && ends && pii_hit(span, at, end);
+	return drawn && ends ? end : 0;
 }
 
 /* A value that looks like a secret, of the name that ends at `name`. */
@@ -414,11 +366,35 @@ static bool secret_at(struct pii_seen *seen, struct view text, size_t name, size
 	    PII_LETTERS_BEFORE(text, name, "passwd") ||
 	    PII_LETTERS_BEFORE(text, name, "passphrase"))
 		return password_at(seen, text, value, span);
-	return drawn_at(seen, text, value, span);
+	return pii_hit(span, value, pii_drawn_end(seen, text, value));
 }
 
-/* X-Api-Key: value, at the colon. The dash sets a header apart from a parameter of a function;
- * without it, the value has to look like a secret. */
+/* Does an option of curl stand in front, -H or --header? It may be glued to the name. */
+static bool is_header_option(struct view text, size_t name)
+{
+	if (PII_WORD_AT(text, name, "-H"))
+		return true;
+	name -= quote_before(text, 0, name);
+	if (pii_at(text, name - 1) == '=')
+		name--;
+	else
+		name = blanks_before(text, name > 4 ? name - 4 : 0, name);
+	return PII_WORD_BEFORE(text, name, "-H") || PII_WORD_BEFORE(text, name, "--header");
+}
+
+/* Is the name that of a header? A dash sets it apart from a parameter of a function. With no blank
+ * behind the colon, it might be a module or a picture with a tag ("csi-secret:v1"). */
+static bool is_header(struct view text, size_t end, bool blank)
+{
+	size_t name = name_start(text, end);
+	if (blank ? memchr(text.at + name, '-', end - name) != NULL
+		  : PII_LETTERS_AT(text, name, "x") && text.at[name + 1] == '-')
+		return true;
+	return is_header_option(text, name);
+}
+
+/* X-Api-Key: value, at the colon. Behind a blank, the value of another name has to look like a
+ * secret. */
 bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
@@ -428,9 +404,9 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	size_t value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
-	if (has_dash(text, at))
+	if (is_header(text, at, value > at + 1))
 		return value_at(seen, text, value, span);
-	return secret_at(seen, text, at, value, span);
+	return value > at + 1 && secret_at(seen, text, at, value, span);
 }
 
 /* "name" : "value", name = value and name => "value", at what stands between blanks. A value
@@ -446,7 +422,30 @@ bool pii_find_spaced_value(const struct pii_rule *rule, struct view text, size_t
 		name -= quote_before(text, 0, name);
 	if (!is_secret(text, name))
 		return false;
-	if (quote_at(text, value))
+	if (pii_quote_at(text, value))
 		return quoted_at(text, value, span);
 	return text.at[at + 1] == ' ' && secret_at(seen, text, name, value, span);
+}
+
+/* <password>value</password>, at the end of the element: what stands behind the tag in front, whose
+ * attributes are not looked at. */
+bool pii_find_element(const struct pii_rule *rule, struct view text, size_t at,
+		      struct pii_seen *seen, struct regex_span *span)
+{
+	static const char cdata[] = "![CDATA[";
+	(void)rule, (void)seen;
+	size_t name = at + 1 + (pii_at(text, at + 1) == '\\'), end = at;
+	size_t name_end = name + 1 + pii_run(text, name + 1, PII_QUERY, NAME_MAX_LEN);
+	if (text.at[name] != '/' || pii_at(text, name_end) != '>' || !is_secret(text, name_end))
+		return false;
+	const uint8_t *open = memrchr(text.at, '<', at);
+	if (!open)
+		return false;
+	const uint8_t *tag = memchr(open, '>', (size_t)(text.at + at - open));
+	size_t start = tag ? (size_t)(tag - text.at) + 1 : at;
+	if (PII_WORD_AT(text, (size_t)(open - text.at) + 1, "![CDATA[")) {
+		start = (size_t)(open - text.at) + sizeof cdata;
+		end -= PII_WORD_BEFORE(text, at, "]]>") ? 3 : 0;
+	}
+	return pii_hit(span, start, end);
 }

@@ -196,17 +196,32 @@ bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t
 	return len >= 31 && pii_hit(span, at - 4, at + 2 + len);
 }
 
+/* A blank between the words of PEM, as such or escaped; its length. */
+static size_t pem_gap(struct view text, size_t at)
+{
+	uint8_t byte = pii_at(text, at);
+	return byte == ' ' || byte == '+' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
+}
+
+static bool is_private_key(struct view text, size_t at)
+{
+	size_t gap = at + sizeof "PRIVATE" - 1;
+	return PII_WORD_AT(text, at, "PRIVATE") && pem_gap(text, gap) &&
+	       PII_WORD_AT(text, gap + pem_gap(text, gap), "KEY");
+}
+
 /* A private key in PEM takes all that follows. */
 bool pii_find_pem(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
 	(void)seen;
 	size_t name = at + rule->literal_len;
-	for (size_t i = name; i <= name + 32; i++) {
-		if (PII_WORD_AT(text, i, "PRIVATE KEY"))
+	size_t step = pem_gap(text, name);
+	for (int i = 0; i <= 32 && step; i++) {
+		name += step;
+		if (is_private_key(text, name))
 			return pii_hit(span, at, text.len);
-		if (pii_at(text, i) != ' ' && !pii_is_at(text, i, PII_UPPER))
-			return false;
+		step = pii_is_at(text, name, PII_UPPER) ? 1 : pem_gap(text, name);
 	}
 	return false;
 }

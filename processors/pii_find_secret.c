@@ -281,68 +281,6 @@ bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, stru
 	return pii_hit(span, pii_run_start(runs, text, at, PII_BASE64URL), end);
 }
 
-/* Between "bearer" and its token: the end, if one stands there. "Bearer::f" is a name. */
-static size_t bearer_gap(struct view text, size_t at)
-{
-	switch (pii_at(text, at)) {
-	case ' ':
-	case '\t':
-	case '=':
-	case '+':
-		return at + 1;
-	case ':':
-		return at + (pii_at(text, at + 1) != ':');
-	case '%':
-		return at + (PII_WORD_AT(text, at, "%20") ? 3 : 0);
-	default:
-		return at;
-	}
-}
-
-static bool is_blank_before(struct view text, size_t at)
-{
-	return text.at[at - 1] == ' ' || text.at[at - 1] == '\t' ||
-	       PII_WORD_BEFORE(text, at, "%20");
-}
-
-/* A character of a token that is percent-encoded: + / = ~ */
-static bool is_escaped_token(struct view text, size_t at)
-{
-	uint8_t first = pii_at(text, at + 1), second = pii_at(text, at + 2) | 0x20;
-	return pii_at(text, at) == '%' &&
-	       ((first == '2' && (second == 'b' || second == 'f')) ||
-		(first == '3' && second == 'd') || (first == '7' && second == 'e'));
-}
-
-/* "bearer authentication" is prose: a token is long or has a digit. = and + may be of the gap or
- * the token. */
-bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
-		     struct pii_seen *seen, struct regex_span *span)
-{
-	(void)rule;
-	if (!PII_LETTERS_AT(text, at, "bearer"))
-		return false;
-	size_t first = bearer_gap(text, at + 6), start = first;
-	if (first == at + 6)
-		return false;
-	for (size_t i = 1, next; i < 8 && (next = bearer_gap(text, start)) > start; i++)
-		start = next;
-	size_t len = pii_run_end(&seen->runs, text, start, PII_TOKEN) - start;
-	for (; len < 8 && start > first && (text.at[start - 1] == '=' || text.at[start - 1] == '+');
-	     start--)
-		len++;
-	if (len < 8)
-		return false;
-	if (start > first && text.at[start - 1] == '+' && is_blank_before(text, start - 1))
-		start--, len++; /* as base64 has it: the blank has been read */
-	while (is_escaped_token(text, start + len))
-		len = pii_run_end(&seen->runs, text, start + len + 3, PII_TOKEN) - start;
-	bool long_enough = len >= 16;
-	for (size_t i = start; i < start + len && !long_enough; i++)
-		long_enough = pii_is(text.at[i], PII_DIGIT);
-	return long_enough && pii_hit(span, start, start + len);
-}
-
 /* "index.js?abcd", "x.css?v=1.2": a file of a bundle, and the digest or the version of its content.
  */
 static bool is_bundle(struct view text, size_t query, size_t end)

@@ -39,6 +39,7 @@ static uint64_t steps;
 #include "processors/pii_find_address.c"
 #include "processors/pii_find_credential.c"
 #include "processors/pii_find_key.c"
+#include "processors/pii_find_login.c"
 #include "processors/pii_find_number.c"
 #include "processors/pii_find_path.c"
 #include "processors/pii_find_place.c"

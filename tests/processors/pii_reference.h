@@ -96,8 +96,20 @@
 #define CHOSEN \
 	"((?-i:(?=[a-z0-9])(?=" WORD "*[0-9])|(?=[A-Z])(?=" WORD "*[0-9](?:(?![0-9])" WORD \
 	")+[0-9]))" WORD "{8,}(?<!:))"
-#define DRAWN \
-	"((?=[A-Za-z0-9_+-])[A-Za-z0-9_+\\/~-]{16,}+={0,2}+)(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)"
+#define DRAWN_BYTE "[A-Za-z0-9_+\\/~-]"
+#define DRAWN_END "(?=[ \\t\\r\\n,;\"')\\]}&\\x00]|\\z)"
+#define DRAWN_TOKEN "(?=[A-Za-z0-9_+-])" DRAWN_BYTE "{16,}+={0,2}+" DRAWN_END
+#define DRAWN "(" DRAWN_TOKEN ")"
+#define PEM_GAP "(?: |\\+|%20)"
+#define TOKEN "([A-Za-z0-9._~+\\/=-]{8,}(?:%(?:2[bf]|3d|7e)[A-Za-z0-9._~+\\/=-]*)*)"
+/* Behind "authorization": a mark, and what may be around it; then a token that looks drawn, or a
+ * scheme and a token. */
+#define BLANK "(?:[ \\t]|%20)"
+#define AUTHORIZATION \
+	"(?i)authorization" NAME_QUOTE "+ {0,4}+(?:%3a|=>|[:=])" BLANK "{0,4}+" NAME_QUOTE "+"
+#define TWO_PLACES "(?=" DRAWN_BYTE "*[0-9](?:(?![0-9])" DRAWN_BYTE ")+[0-9])"
+/* A name in brackets, which may be escaped, is a part of another one. */
+#define PART_END "(?:\\]|%(?:25)*5d)"
 #define SPACED_MARK "(?:" NAME_QUOTE " {1,4}:| {1,4}=) {1,4}"
 #define DOMAIN_NAME \
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
@@ -153,7 +165,7 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}", is_prefix },
 	{ PII_ACCESS_KEY, "(?:Account|Access)Key=(?=[A-Za-z0-9+\\/]{32})([A-Za-z0-9+\\/]+?(?=(?:Account|Access)Key=)|[A-Za-z0-9+\\/]++={0,2})" },
 	{ PII_ACCESS_KEY, "(?<=[A-Za-z0-9_~.-]{3}[0-9])Q~[A-Za-z0-9_~.-]{31,34}", is_azure },
-	{ PII_ACCESS_KEY, "-----BEGIN [A-Z ]{0,32}PRIVATE KEY", is_to_end },
+	{ PII_ACCESS_KEY, "-----BEGIN" PEM_GAP "(?:[A-Z]|" PEM_GAP "){0,32}PRIVATE" PEM_GAP "KEY", is_to_end },
 	{ PII_ACCESS_KEY, "xapp-[A-Za-z0-9-]{20,}", is_prefix },
 	{ PII_ACCESS_KEY, "hooks\\.slack\\.com(?=\\/|\\\\\\/|%2[Ff])(?:[A-Za-z0-9+\\/]|\\\\\\/|%2[Ff])+", is_hook },
 	{ PII_ACCESS_KEY, "whsec_[A-Za-z0-9+\\/]{24,}", is_prefix },
@@ -189,19 +201,26 @@ static const struct reference_rule {
 	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} "
 		       "[0-9]{4}|-[0-9]{4}-[0-9]{4})", is_aadhaar },
 	{ PII_UUID, "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", is_alone },
-	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,}(?:%(?:2[bf]|3d|7e)[A-Za-z0-9._~+\\/=-]*)*)", is_bearer },
+	{ PII_BEARER, "(?i)bearer(?:[ \\t=+]|:(?!:)|%20){1,8}" TOKEN, is_bearer },
+	{ PII_BEARER, AUTHORIZATION "(?|" TWO_PLACES DRAWN "|(?!" TWO_PLACES DRAWN_TOKEN ")(?!bearer|basic)[A-Za-z0-9-]{0,32}+(?|"
+	  "(?<=token|key)" BLANK "{1,4}+" TOKEN "|(?<!token|key)" BLANK "{1,4}+" TWO_PLACES DRAWN "))", is_bearer },
 	{ PII_BASIC, "(?i)basic(?:\\+|(?:[ \\t]|%20){1,8})([A-Za-z0-9+\\/]{8,4096}={0,2})", is_basic },
 	{ PII_CREDENTIAL, "(?s)" SECRET "(?<!(?<![_-])pwd(?==[.\\/\\\\]))=(?![=(~])" VALUE, is_assigned },
 	{ PII_CREDENTIAL, SECRET "%(?:25)*3D((?:(?!%(?:25)*26)[^\\s\"'<>&;])+)" },
 	{ PII_CREDENTIAL, "(?s)" SECRET "=> {0,4}(?|" QUOTED ")" },
+	{ PII_CREDENTIAL, "(?s)" SECRET PART_END "=(?![=(~])" VALUE, is_part },
+	{ PII_CREDENTIAL, SECRET PART_END "%(?:25)*3D((?:(?!%(?:25)*26)[^\\s\"'<>&;])+)", is_escaped_part },
+	{ PII_CREDENTIAL, "(?s)" SECRET PART_END "=> {0,4}(?|" QUOTED ")", is_part },
 	{ PII_CREDENTIAL, "(?s)" SECRET "\\\\?[\"'](?::|=>) {0,4}(?|" QUOTED ")" },
 	{ PII_CREDENTIAL, "(?s)" SECRET "(?:" NAME_QUOTE " {1,4}(?:: {1,4}|=> {0,4})| {1,4}= {1,4})(?|" QUOTED ")" },
 	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase)" SPACED_MARK CHOSEN },
 	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase)" SPACED_MARK DRAWN, is_random },
 	{ PII_CREDENTIAL, "(?s)" SECRET " {1,4}(?![ -])" VALUE, is_option },
-	{ PII_CREDENTIAL, "(?s)" SECRET ": {1,4}(?! )" VALUE, is_header },
+	{ PII_CREDENTIAL, "(?s)" SECRET ":(?!:) {0,4}(?! )" VALUE, is_header },
 	{ PII_CREDENTIAL, SECRET "(?<!password|passwd|passphrase): {1,4}" DRAWN, is_drawn },
 	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}" CHOSEN, is_no_header },
+	{ PII_CREDENTIAL, "<\\\\?\\/[^\\s\"'<>#]{0,64}+" SECRET ">", is_element },
+	{ PII_CREDENTIAL, "(?s)(?:(?<=-|--proxy)-user(?!-)|(?<=[ \\t\"',[])(?!-user)-[uU])[ =,\"'\\\\]{0,6}+(.)", is_of_curl },
 	{ PII_URL_CREDENTIALS, ":\\\\\\/\\\\\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home[0-9]{0,2}"), is_home },

@@ -85,14 +85,19 @@ static bool is_userinfo(struct view text, struct regex_span *span)
 	return colon && colon + 1 < text.at + span->end;
 }
 
-/* Where the name of a value ends: in front of the blanks. */
-static size_t blanks_start(struct view text, size_t value)
+/* Where the last such byte in front of a value is. */
+static size_t mark_before(struct view text, size_t value, const char *marks)
 {
-	while (text.at[value - 1] != ' ')
+	while (!strchr(marks, text.at[value - 1]))
 		value--;
-	while (value && text.at[value - 1] == ' ')
-		value--;
-	return value;
+	return value - 1;
+}
+
+static size_t blanks_start(struct view text, size_t end)
+{
+	while (end && text.at[end - 1] == ' ')
+		end--;
+	return end;
 }
 
 static size_t name_start(struct view text, size_t end)
@@ -106,19 +111,110 @@ static size_t name_start(struct view text, size_t end)
 
 static bool is_option(struct view text, struct regex_span *span)
 {
-	size_t name = name_start(text, blanks_start(text, span->start));
+	size_t blank = mark_before(text, span->start, " "),
+	       name = name_start(text, blanks_start(text, blank));
 	return text.at[name] == '-' && (!name || strchr(" \t\n\"'([{=,;>", text.at[name - 1]));
 }
 
+/* "-H name", "--header='name" and the like, in front of a name. */
+static bool is_behind_option(struct view text, size_t name)
+{
+	size_t at = name;
+	if (is_word_at(text, name, "-H"))
+		return true;
+	if (at && (text.at[at - 1] == '"' || text.at[at - 1] == '\''))
+		at -= at > 1 && text.at[at - 2] == '\\' ? 2 : 1;
+	if (at && text.at[at - 1] == '=')
+		at--;
+	else if (at - blanks_start(text, at) <= 4)
+		at = blanks_start(text, at);
+	return is_word_before(text, at, "-H") || is_word_before(text, at, "--header");
+}
+
+/* A header: by a dash in its name; without a blank, by how it begins. */
 static bool is_header(struct view text, struct regex_span *span)
 {
-	size_t colon = blanks_start(text, span->start) - 1, name = name_start(text, colon);
-	return memchr(text.at + name, '-', colon - name);
+	size_t colon = mark_before(text, span->start, ":"), name = name_start(text, colon);
+	bool blank = text.at[colon + 1] == ' ',
+	     extension = is_word_at(text, name, "X-") || is_word_at(text, name, "x-");
+	return (blank ? memchr(text.at + name, '-', colon - name) != NULL : extension) ||
+	       is_behind_option(text, name);
 }
 
 static bool is_no_header(struct view text, struct regex_span *span)
 {
 	return !is_header(text, span);
+}
+
+/* Does a bracket stand in front of the name that one closes in front of `end`? */
+static bool is_part_of_name(struct view text, size_t end)
+{
+	size_t name = end - 1;
+	if (text.at[name] != ']')
+		while (text.at[name] != '%')
+			name--;
+	name = name_start(text, name);
+	if (name && text.at[name - 1] == '[')
+		return true;
+	if (!name || text.at[name - 1] != '%')
+		return false;
+	while (is_word_at(text, name, "25"))
+		name += 2;
+	return is_word_at(text, name, "5B") || is_word_at(text, name, "5b");
+}
+
+static bool is_part(struct view text, struct regex_span *span)
+{
+	return is_part_of_name(text, mark_before(text, span->start, "="));
+}
+
+static bool is_escaped_part(struct view text, struct regex_span *span)
+{
+	return is_part_of_name(text, mark_before(text, span->start, "%"));
+}
+
+/* At the end of an element: what is between its tags. */
+static bool is_element(struct view text, struct regex_span *span)
+{
+	static const char cdata[] = "<![CDATA[";
+	size_t tag = span->start;
+	span->end = span->start;
+	while (tag && text.at[tag - 1] != '<')
+		tag--;
+	if (!tag--)
+		return false;
+	span->start = tag;
+	if (is_word_at(text, tag, cdata)) {
+		span->start += strlen(cdata);
+		span->end -= is_word_before(text, span->end, "]]>") ? 3 : 0;
+		return span->end > span->start;
+	}
+	while (span->start < span->end && text.at[span->start] != '>')
+		span->start++;
+	return ++span->start < span->end;
+}
+
+/* Where the user and the password end, with curl in front of the option. */
+static bool is_of_curl(struct view text, struct regex_span *span)
+{
+	size_t option = mark_before(text, span->start, "uUr"), end = span->start;
+	uint8_t mark = text.at[span->start - 1];
+	bool quoted = mark == '"' || mark == '\'', escaped = text.at[span->start - 2] == '\\',
+	     colon = false;
+	for (; end < text.len; end++) {
+		if (quoted && text.at[end] == mark && !escaped)
+			break;
+		if (quoted && escaped && text.at[end] == '\\' && behind(text, end + 1) == mark)
+			break;
+		if (!quoted && (isspace(text.at[end]) || memchr("\"'<>&;", text.at[end], 6)))
+			break;
+		colon |= text.at[end] == ':';
+		if (quoted && !escaped && text.at[end] == '\\' && end + 1 < text.len)
+			colon |= text.at[++end] == ':';
+	}
+	option -= is_word_before(text, option + 1, "-user") ? 4 : 1;
+	span->end = end;
+	return colon && end > span->start + 1 && memmem(text.at, option, "curl", 4);
 }
 
 /* A value in a path that begins with a slash ends with its segment. */
