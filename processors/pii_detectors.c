@@ -6,6 +6,12 @@
 
 /* The sets of the anchors, and what the rows are made of. */
 #define NO_ALNUM "^0-9A-Za-z"
+/* What is searched for behind an escaped character, whose first two bytes are the anchor: how it
+ * begins, unless a digit of the character stands there, and a byte of it. */
+#define ESCAPED(find_, begins, kinds_, min_) \
+	"%\\", "0-9A-Fa-fnrtux", begins "0-9A-Fa-f", .back = 1, .next = begins "aAdD.-", \
+						     .find = pii_find_escaped, .escaped = find_, \
+						     .kinds = kinds_, .min = min_
 #define HEX "0-9A-Fa-f"
 /* The last letter of the words that make a value secret, and the last but one. */
 #define SECRET_LAST "deghlnstyDEGHLNSTY"

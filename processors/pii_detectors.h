@@ -119,8 +119,11 @@ struct pii_rule {
 	struct pii_needs needs;
 	uint32_t unless; /* classes whose strings another rule searches for the same */
 	pii_find_function *find;
-	uint32_t kinds; /* for pii_find_run: what follows the literal, enum pii_kind */
-	size_t min;     /* the minimum number of bytes */
+	pii_find_function *escaped; /* for pii_find_escaped: called behind the character */
+	/* For pii_find_run, what follows the literal: enum pii_kind, and the minimum number of
+	 * bytes. For pii_find_escaped, the kinds of the byte of that number. */
+	uint32_t kinds;
+	size_t min;
 };
 
 struct pii_example {

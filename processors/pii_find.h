@@ -36,6 +36,12 @@ static inline bool pii_ends_escape(struct view text, size_t at)
 	return at >= 2 && text.at[at - 2] == '\\' && memchr("nrt", text.at[at - 1], 3);
 }
 
+/* Is what begins here the end of a word? */
+static inline bool pii_is_glued(struct view text, size_t at)
+{
+	return pii_is_at(text, at - 1, PII_ALNUM) && !pii_ends_escape(text, at);
+}
+
 /* A quotation mark, or one behind a backslash; its length. */
 static inline size_t pii_quote_at(struct view text, size_t at)
 {
@@ -71,10 +77,12 @@ static inline bool pii_is_part(struct view text, size_t at)
 	return pii_is_fraction(text, at) || PII_WORD_BEFORE(text, at, ".llvm.");
 }
 
+pii_find_function pii_find_escaped; /* the rule's other function, behind an escaped character */
 pii_find_function pii_find_ipv4, pii_find_ipv4_host, pii_find_ipv6, pii_find_loopback, pii_find_mac,
 	pii_find_mac_dotted;
-pii_find_function pii_find_card, pii_find_card_groups, pii_find_iban, pii_find_ssn, pii_find_phone,
-	pii_find_phone_nanp, pii_find_phone_trunk, pii_find_pan, pii_find_aadhaar, pii_find_uuid;
+pii_find_function pii_find_card, pii_find_card_groups, pii_find_card_any, pii_find_iban,
+	pii_find_ssn, pii_find_phone, pii_find_phone_nanp, pii_find_phone_trunk,
+	pii_find_phone_national, pii_find_pan, pii_find_aadhaar, pii_find_uuid;
 pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
 	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic,
 	pii_find_authorization, pii_find_curl_user;

@@ -273,6 +273,16 @@ bool pii_find_card_groups(const struct pii_rule *rule, struct view text, size_t 
 	       luhn(card.digits, card.count) && pii_hit(span, at, card.end);
 }
 
+/* Of either form. */
+bool pii_find_card_any(const struct pii_rule *rule, struct view text, size_t at,
+		       struct pii_seen *seen, struct regex_span *span)
+{
+	uint8_t behind = pii_at(text, at + 4);
+	if (pii_is(behind, PII_DIGIT) || behind == ' ' || behind == '-')
+		return pii_find_card(rule, text, at, seen, span);
+	return card_gap(text, at + 4) && pii_find_card_groups(rule, text, at, seen, span);
+}
+
 /* IBAN (ISO 13616): the length of each country's. */
 static size_t iban_length(const uint8_t *country)
 {
@@ -403,8 +413,7 @@ bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, str
 {
 	struct iban_row row;
 	(void)rule;
-	if ((at && pii_is(text.at[at - 1], PII_ALNUM) && !pii_ends_escape(text, at)) ||
-	    !pii_is(text.at[at], PII_UPPER))
+	if (pii_is_glued(text, at) || !pii_is(text.at[at], PII_UPPER))
 		return false;
 	row.at = at;
 	row.gap = iban_gap(text, at + 4);

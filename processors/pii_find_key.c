@@ -2,11 +2,6 @@
 #include "processors/pii_find.h"
 
 /* Keys of services, which have a prefix of their own. */
-static bool glued(struct view text, size_t at)
-{
-	return at && pii_is(text.at[at - 1], PII_ALNUM) && !pii_ends_escape(text, at);
-}
-
 /* A run of at least min bytes at `tail`. */
 static bool run_from(struct pii_seen *seen, struct view text, size_t start, size_t tail,
 		     uint32_t kinds, size_t min, struct regex_span *span)
@@ -24,7 +19,7 @@ bool pii_find_run(const struct pii_rule *rule, struct view text, size_t at, stru
 bool pii_find_key(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	return !glued(text, at) && pii_find_run(rule, text, at, seen, span);
+	return !pii_is_glued(text, at) && pii_find_run(rule, text, at, seen, span);
 }
 
 static bool is_aws_prefix(struct view text, size_t at)
@@ -58,7 +53,7 @@ bool pii_find_key_github(const struct pii_rule *rule, struct view text, size_t a
 			 struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return !glued(text, at) && run_from(seen, text, at, at + 4, PII_ALNUM, 36, span);
+	return !pii_is_glued(text, at) && run_from(seen, text, at, at + 4, PII_ALNUM, 36, span);
 }
 
 /* sk_live_..., at the "k_" */
@@ -67,7 +62,7 @@ bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t a
 {
 	(void)rule;
 	return at > seen->from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') &&
-	       !glued(text, at - 1) &&
+	       !pii_is_glued(text, at - 1) &&
 	       (PII_WORD_AT(text, at + 2, "live_") || PII_WORD_AT(text, at + 2, "test_")) &&
 	       run_from(seen, text, at - 1, at + 7, PII_ALNUM, 20, span);
 }
@@ -77,7 +72,7 @@ bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return pii_at(text, at + 4) == '-' && !glued(text, at) &&
+	return pii_at(text, at + 4) == '-' && !pii_is_glued(text, at) &&
 	       run_from(seen, text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 
@@ -96,7 +91,7 @@ bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t a
 {
 	(void)seen;
 	size_t path = at + rule->literal_len, end = path, part = slash_at(text, path);
-	if (glued(text, at) || !part)
+	if (pii_is_glued(text, at) || !part)
 		return false;
 	while (part) {
 		end += part;
@@ -122,7 +117,7 @@ bool pii_find_key_gitlab(const struct pii_rule *rule, struct view text, size_t a
 	(void)rule;
 	size_t len = pii_run(text, at, PII_LOWER, 8);
 	return pii_at(text, at + len) == '-' &&
-	       pii_is_word((struct view){ text.at + at, len }, kinds) && !glued(text, at) &&
+	       pii_is_word((struct view){ text.at + at, len }, kinds) && !pii_is_glued(text, at) &&
 	       run_from(seen, text, at, at + len + 1, PII_BASE64URL, 20, span);
 }
 
@@ -136,7 +131,7 @@ bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t a
 		      : PII_WORD_AT(text, at + 3, "svcacct-") ? 8
 		      : PII_WORD_AT(text, at + 3, "admin-")   ? 6
 							      : 0;
-	return kind && !glued(text, at) &&
+	return kind && !pii_is_glued(text, at) &&
 	       run_from(seen, text, at, at + 3 + kind, PII_BASE64URL, 20, span);
 }
 
@@ -144,7 +139,7 @@ bool pii_find_key_openai_old(const struct pii_rule *rule, struct view text, size
 			     struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	return !glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 &&
+	return !pii_is_glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 &&
 	       pii_hit(span, at, at + 51);
 }
 
@@ -153,7 +148,7 @@ bool pii_find_key_sendgrid(const struct pii_rule *rule, struct view text, size_t
 			   struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule, (void)seen;
-	return !glued(text, at) && pii_at(text, at + 25) == '.' &&
+	return !pii_is_glued(text, at) && pii_at(text, at + 25) == '.' &&
 	       pii_run(text, at + 3, PII_BASE64URL, 22) == 22 &&
 	       pii_run(text, at + 26, PII_BASE64URL, 43) == 43 && pii_hit(span, at, at + 69);
 }
@@ -231,7 +226,7 @@ bool pii_find_key_vault(const struct pii_rule *rule, struct view text, size_t at
 			struct pii_seen *seen, struct regex_span *span)
 {
 	(void)rule;
-	return !glued(text, at) && run_from(seen, text, at, at + 4, PII_BASE64URL, 24, span);
+	return !pii_is_glued(text, at) && run_from(seen, text, at, at + 4, PII_BASE64URL, 24, span);
 }
 
 /* shpat_ and the like, at the "shp" */
@@ -241,7 +236,8 @@ bool pii_find_key_shopify(const struct pii_rule *rule, struct view text, size_t 
 	(void)rule;
 	bool kind = PII_WORD_AT(text, at + 3, "at_") || PII_WORD_AT(text, at + 3, "ca_") ||
 		    PII_WORD_AT(text, at + 3, "pa_") || PII_WORD_AT(text, at + 3, "ss_");
-	return kind && !glued(text, at) && run_from(seen, text, at, at + 6, PII_HEX, 32, span);
+	return kind && !pii_is_glued(text, at) &&
+	       run_from(seen, text, at, at + 6, PII_HEX, 32, span);
 }
 
 /* dop_v1_ and the like, at the "_v1_" */
@@ -250,7 +246,7 @@ bool pii_find_key_digitalocean(const struct pii_rule *rule, struct view text, si
 {
 	(void)rule;
 	return at >= seen->from + 3 && one_of(text, at - 1, "opr") &&
-	       PII_WORD_BEFORE(text, at - 1, "do") && !glued(text, at - 3) &&
+	       PII_WORD_BEFORE(text, at - 1, "do") && !pii_is_glued(text, at - 3) &&
 	       run_from(seen, text, at - 3, at + 4, PII_HEX, 64, span);
 }
 
@@ -267,7 +263,7 @@ bool pii_find_key_databricks(const struct pii_rule *rule, struct view text, size
 			     struct pii_seen *seen, struct regex_span *span)
 {
 	(void)seen;
-	size_t end = glued(text, at) ? 0 : hex_32(text, at + rule->literal_len);
+	size_t end = pii_is_glued(text, at) ? 0 : hex_32(text, at + rule->literal_len);
 	if (end && pii_at(text, end) == '-' && pii_is_at(text, end + 1, PII_DIGIT))
 		end += 2;
 	return pii_hit(span, at, end);
@@ -279,7 +275,7 @@ bool pii_find_key_twilio(const struct pii_rule *rule, struct view text, size_t a
 {
 	(void)rule, (void)seen;
 	bool prefix = PII_WORD_AT(text, at, "SK") || PII_WORD_AT(text, at, "AC");
-	return prefix && !glued(text, at) && pii_hit(span, at, hex_32(text, at + 2));
+	return prefix && !pii_is_glued(text, at) && pii_hit(span, at, hex_32(text, at + 2));
 }
 
 /* ATATT3..., with a checksum behind = at its end */

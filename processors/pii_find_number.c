@@ -17,17 +17,37 @@ static bool digits_at(struct view text, size_t at, size_t count)
 	return pii_run(text, at, PII_DIGIT, count) == count;
 }
 
-/* Is what begins here the end of a word? */
-static bool is_glued(struct view text, size_t at)
-{
-	return at && is_alnum(text, at - 1) && !pii_ends_escape(text, at);
-}
-
 /* Is what ends here only the front of something longer? "-1", ".1" */
 static bool goes_on(struct view text, size_t at, bool dash)
 {
 	uint8_t back = pii_at(text, at);
 	return (back == '.' || (dash && back == '-')) && is_digit(text, at + 1);
+}
+
+/* Two hex digits; where they end. */
+static inline size_t digits_end(struct view text, size_t at)
+{
+	return pii_is_at(text, at, PII_HEX) && pii_is_at(text, at + 1, PII_HEX) ? at + 2 : 0;
+}
+
+/* Where an escaped character ends (pii_ends_escape) that begins here; 0: none does. */
+static inline size_t escape_end(struct view text, size_t at)
+{
+	uint8_t kind = pii_at(text, at + 1);
+	size_t digits = text.at[at] == '%' ? at + 1 : at + 2;
+	if (digits == at + 2 && (kind == 'n' || kind == 'r' || kind == 't'))
+		return digits;
+	if (digits == at + 2 && kind == 'u')
+		return digits_end(text, digits) ? digits_end(text, digits + 2) : 0;
+	return digits == at + 1 || kind == 'x' ? digits_end(text, digits) : 0;
+}
+
+bool pii_find_escaped(const struct pii_rule *rule, struct view text, size_t at,
+		      struct pii_seen *seen, struct regex_span *span)
+{
+	size_t end = escape_end(text, at);
+	return end && pii_is_at(text, end + rule->min - 1, rule->kinds) &&
+	       rule->escaped(rule, text, end, seen, span);
 }
 
 /* Four numbers up to 255 with the same separator; where they end, 0: they are none. */
@@ -111,8 +131,8 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, str
 {
 	(void)rule, (void)seen;
 	size_t end = four_numbers(text, at, '.');
-	return end && !is_alnum(text, end) && !goes_on(text, end, false) && !is_glued(text, at) &&
-	       !is_version(text, at, end) && pii_hit(span, at, end);
+	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
+	       !pii_is_glued(text, at) && !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
 /* The name of a host in a cloud, in small letters or capitals: what stands in front of its numbers;
@@ -134,7 +154,7 @@ bool pii_find_ipv4_host(const struct pii_rule *rule, struct view text, size_t at
 {
 	(void)rule, (void)seen;
 	size_t front = host_front(text, at), start = at + 1;
-	if (!front || (at > front && is_glued(text, at - front)))
+	if (!front || (at > front && pii_is_glued(text, at - front)))
 		return false;
 	size_t end = four_numbers(text, start, '-');
 	return end && !is_alnum(text, end) && !goes_on(text, end, true) &&
@@ -153,7 +173,7 @@ bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, stru
 	    PII_WORD_AT(text, at + 4, "00") || PII_WORD_AT(text, at + 7, "0000"))
 		return false;
 	return !is_alnum(text, at + 11) && pii_at(text, at + 11) != '-' &&
-	       pii_hit(span, at, at + 11);
+	       !pii_is_glued(text, at) && pii_hit(span, at, at + 11);
 }
 
 /* A separator in a phone number; its length. In a URL, blanks and brackets are escaped. */
@@ -196,7 +216,7 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, st
 	size_t start = at + rule->back + 1;
 	size_t country = pii_run(text, start, PII_DIGIT, 3);
 	if (!country || text.at[start] == '0' ||
-	    (rule->back ? text.at[at] != '%' : is_glued(text, at)))
+	    (rule->back ? text.at[at] != '%' : pii_is_glued(text, at)))
 		return false;
 	size_t count = country, end = start + country;
 	for (; count < country + 14; count++) {
@@ -253,6 +273,15 @@ bool pii_find_phone_trunk(const struct pii_rule *rule, struct view text, size_t 
 {
 	(void)rule, (void)seen;
 	return pii_hit(span, at, nanp_end(text, at + 2));
+}
+
+/* Either. */
+bool pii_find_phone_national(const struct pii_rule *rule, struct view text, size_t at,
+			     struct pii_seen *seen, struct regex_span *span)
+{
+	(void)rule, (void)seen;
+	size_t trunk = PII_WORD_AT(text, at, "1-") ? 2 : 0;
+	return pii_hit(span, at, nanp_end(text, at + trunk));
 }
 
 /* Three letters, the kind of holder, a letter, four digits, a letter. */

@@ -120,8 +120,8 @@
 	"[2-8][0-9]{3}" gap "(?:[0-9]{4}" gap "[0-9]{4}" gap "[0-9]{1,4}(?:(?<=[0-9]{4})" gap \
 	"[0-9]{1,3})?|[0-9]{6}" gap "[0-9]{1,5})"
 #define MAC(gap) \
-	"(?<![A-Za-z0-9])(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR \
-	"){5}(?:" gap PAIR gap PAIR ")?"
+	ALONE "(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR "){5}(?:" gap PAIR gap PAIR \
+	      ")?"
 #define HOME_OF(word) \
 	HOME_FRONT "(?|()\\/" word "\\/|\\\\()\\/" word "\\\\\\/)(?:\\/|\\.\\/)*+(" NAME ")"
 

@@ -213,9 +213,9 @@ static bool is_ipv4(struct view text, struct regex_span *span)
 		if (number > 255)
 			return false;
 	}
-	bool glued = isalpha(front) ? !ends_escape(text, span->start) : isdigit(front);
-	if (glued || front == '.' || isalnum(back) || is_named_version(text, span) ||
-	    is_labelled_version(text, span) || is_installed_version(text, span))
+	if ((isalnum(front) && !ends_escape(text, span->start)) || front == '.' || isalnum(back) ||
+	    is_named_version(text, span) || is_labelled_version(text, span) ||
+	    is_installed_version(text, span))
 		return false;
 	return !(back == '.' && isdigit(behind(text, span->end + 1)));
 }
@@ -259,8 +259,7 @@ static bool is_mac(struct view text, struct regex_span *span)
 		decimal = decimal && isdigit((uint8_t)two[0]) && isdigit((uint8_t)two[1]);
 		time = time && decimal && strtoul(two, NULL, 10) <= highest[i];
 	}
-	if (zeros == pairs || ones == pairs || time || isalnum(back) || back == '_' ||
-	    isalnum(before(text, span)))
+	if (zeros == pairs || ones == pairs || time || isalnum(back) || back == '_')
 		return false;
 	return !(back == gap && isxdigit(behind(text, span->end + 1)) &&
 		 isxdigit(behind(text, span->end + 2)));

@@ -40,11 +40,17 @@ static bool is_issued(const uint8_t *d, size_t count)
 	return false;
 }
 
+/* Is the front of a number the end of a word? */
+static bool is_glued(struct view text, const struct regex_span *span)
+{
+	return isalnum(before(text, span)) && !ends_escape(text, span->start);
+}
+
 /* A number may follow the card's, so shorter fronts are tried too. */
 static bool is_card(struct view text, struct regex_span *span)
 {
 	uint8_t digits[19], front = before(text, span);
-	if (isalnum(front) || is_suffix(text, span) ||
+	if (is_glued(text, span) || is_suffix(text, span) ||
 	    (front == '.' && span->start > 1 && isdigit(text.at[span->start - 2])))
 		return false;
 	for (; span->end > span->start; span->end--) {
@@ -71,7 +77,7 @@ static bool is_card_groups(struct view text, struct regex_span *span)
 			i += 2;
 		else if (isdigit(text.at[i]))
 			digits[count++] = text.at[i] - '0';
-	if (isalnum(front) || isalnum(behind(text, span->end)) ||
+	if (is_glued(text, span) || isalnum(behind(text, span->end)) ||
 	    (front == '.' && span->start > 1 && isdigit(text.at[span->start - 2])))
 		return false;
 	return !(gap && isdigit(behind(text, span->end + gap))) && is_issued(digits, count) &&
@@ -131,7 +137,7 @@ static bool is_ssn(struct view text, struct regex_span *span)
 	unsigned area = d[0] * 100u + d[1] * 10u + d[2];
 	if (!area || area == 666 || area >= 900 || !(d[3] | d[4]) || !(d[5] | d[6] | d[7] | d[8]))
 		return false;
-	return is_alone(text, span) && front != '-' && back != '-';
+	return is_free(text, span) && front != '-' && back != '-';
 }
 
 /* The extension, and nothing that makes the number another. */
@@ -157,9 +163,7 @@ static bool is_phone(struct view text, struct regex_span *span)
 		count += isdigit(text.at[i]) != 0;
 	if (count < 8 || count > 15)
 		return false;
-	bool glued =
-		isalnum(front) && !(text.at[span->start] == '+' && ends_escape(text, span->start));
-	if (!escape && (glued || front == '+' || front == '-' ||
+	if (!escape && (is_glued(text, span) || front == '+' || front == '-' ||
 			(front == '.' && text.at[span->start] != '+')))
 		return false;
 	return ends_phone(text, span);
