@@ -210,8 +210,8 @@ static bool assigned_at(struct pii_seen *seen, struct view text, size_t name_end
 	return span->end > start;
 }
 
-/* The % in front of the digits that end before `end`, which is escaped any number of times itself; it
- * is not looked whether it is one. */
+/* Where the % stands that the digits in front of `end` belong to, if it is one; it may be escaped
+ * itself, any number of times. */
 static size_t percent_before(struct view text, size_t end)
 {
 	while (end > 2 && text.at[end - 1] == '5' && text.at[end - 2] == '2')

@@ -130,8 +130,8 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
 }
 
 /*
- * What stands between Authorization and its scheme or token: a mark, and perhaps blanks and
- * quotation marks around it. Where it ends; 0: the word is a name ("authorization::Layer").
+ * What stands between Authorization and its scheme or token: a mark, and perhaps blanks, quotation
+ * marks and a bracket around it. Where it ends; 0: the word is a name ("authorization::Layer").
  */
 static size_t authorization_gap(struct view text, size_t at)
 {
@@ -148,6 +148,7 @@ static size_t authorization_gap(struct view text, size_t at)
 		return 0;
 	for (size_t i = 0, gap; i < 4 && (gap = blank_at(text, at)); i++)
 		at += gap;
+	at += pii_at(text, at) == '[';
 	return at + pii_quote_at(text, at);
 }
 

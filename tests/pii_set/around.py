@@ -37,3 +37,11 @@ def place(draw, marked):
 
 def must(text):
     return "«%s»" % text
+
+
+# Forms in which an escaped character stands in front: of URLs, of string literals.
+ESCAPED = ("n%%3D%s", "%%22%s%%22", "a%%3D1%%26b%%3D%s%%26c", "a\\n%s\\nb", "ref\\t%s", "ref\\u003d%s", "\\x22%s\\x22", "x%%20%s%%20y", "ref%%3a%s")
+
+
+def escaped(draw, marked):
+    return "value", draw.choice(ESCAPED) % marked

@@ -3,7 +3,7 @@
 import ipaddress
 import urllib.parse
 
-from pii_set.around import VALUES, must, place
+from pii_set.around import VALUES, escaped, must, place
 
 FIRST = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "mallory", "niaj", "olivia", "peggy",
          "rupert", "sybil", "trent", "victor", "wendy", "j\u00f6rg", "zo\u00eb", "\u0442\u0430\u043d\u044f")
@@ -113,6 +113,14 @@ def mac(draw):
                                  "dhcp lease for %s expired", "device %s;", "wlan0: associated with %s", "bt/%s")) % must(mac_text(draw))
 
 
+def escaped_mac(draw):
+    return escaped(draw, must(mac_text(draw)))
+
+
+def escaped_ipv4(draw):
+    return escaped(draw, must(public_ipv4(draw)))
+
+
 def long_mac(draw):
     """EUI-64, which some devices and interfaces have."""
     parts = ["%02x" % draw.randint(0, 255) for _ in range(8)]
@@ -137,5 +145,5 @@ def uuid_in_names(draw):
         "build %s", "/var/lib/kubelet/pods/%s/volumes", "{%s}", "urn:uuid:%s", "node-%s", "<PrivateImplementationDetails>{%s}")) % must(uuid_text(draw))
 
 
-RULES = {"email": [(email, 150), (escaped_email, 110), (literal_email, 70)], "ipv4": [(ipv4, 110), (ipv4_placed, 60), (ipv4_host, 60)],
-         "ipv6": [(ipv6, 130), (ipv6_local, 50)], "mac": [(mac, 120), (long_mac, 50)], "uuid": [(uuid, 80), (uuid_in_names, 50)]}
+RULES = {"email": [(email, 150), (escaped_email, 110), (literal_email, 70)], "ipv4": [(ipv4, 110), (ipv4_placed, 60), (ipv4_host, 60), (escaped_ipv4, 40)],
+         "ipv6": [(ipv6, 130), (ipv6_local, 50)], "mac": [(mac, 120), (long_mac, 50), (escaped_mac, 40)], "uuid": [(uuid, 80), (uuid_in_names, 50)]}

@@ -3,7 +3,7 @@
 phones (E.164; where a country has reserved numbers for fiction, those), IBAN (ISO 13616), Aadhaar (Verhoeff), PAN."""
 import string
 
-from pii_set.around import must, place
+from pii_set.around import escaped, must, place
 
 
 def digits(draw, count):
@@ -46,9 +46,22 @@ def card(draw):
     return place(draw, must(draw.choice(GAPS).join(groups(number, sizes))))
 
 
-def ssn(draw):
+def escaped_card(draw):
+    number, sizes = card_digits(draw)
+    return escaped(draw, must(draw.choice(GAPS).join(groups(number, sizes))))
+
+
+def ssn_text(draw):
     area = draw.choice([n for n in range(1, 900) if n != 666])
-    return place(draw, must("%03d-%02d-%04d" % (area, draw.randint(1, 99), draw.randint(1, 9999))))
+    return "%03d-%02d-%04d" % (area, draw.randint(1, 99), draw.randint(1, 9999))
+
+
+def ssn(draw):
+    return place(draw, must(ssn_text(draw)))
+
+
+def escaped_ssn(draw):
+    return escaped(draw, must(ssn_text(draw)))
 
 
 def nanp(draw):
@@ -71,6 +84,10 @@ PHONES = (
 
 def phone(draw):
     return place(draw, must(draw.choice(PHONES)(draw)))
+
+
+def escaped_phone(draw):
+    return escaped(draw, must(draw.choice(PHONES)(draw)))
 
 
 FIRST = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
@@ -136,5 +153,5 @@ def iban(draw):
     return place(draw, must(number))
 
 
-RULES = {"card": [(card, 200)], "ssn": [(ssn, 130)], "phone": [(phone, 190)], "aadhaar": [(aadhaar, 130)], "pan": [(pan, 110)],
+RULES = {"card": [(card, 200), (escaped_card, 50)], "ssn": [(ssn, 130), (escaped_ssn, 40)], "phone": [(phone, 190), (escaped_phone, 50)], "aadhaar": [(aadhaar, 130)], "pan": [(pan, 110)],
          "iban": [(iban, 140)]}

@@ -63,6 +63,13 @@ def pem(draw):
                                  % (kind, kind), draw)
 
 
+def pem_encoded(draw):
+    """In a form or a URL."""
+    kind, gap = draw.choice(("", "RSA ", "EC ", "OPENSSH ")), draw.choice(("+", "%20"))
+    front = draw.choice(("", "key=", "tls.key%3D", "https://example.com/import#key="))
+    return "value", front + fill("‹%s%%0A«{alnum:64}%%0A{alnum:40}»›" % ("-----BEGIN %sPRIVATE " "KEY-----" % kind).replace(" ", gap), draw)
+
+
 # ---- JSON Web Tokens
 
 def part(value):
@@ -97,6 +104,16 @@ def bearer(draw):
     return "value", draw.choice(("Authorization: ‹Bearer «%s»›", "authorization: ‹bearer «%s»›", "‹Bearer «%s»›", '{"Authorization":"‹Bearer «%s»›"}',
                                  "curl -H 'Authorization: ‹Bearer «%s»›' https://api.example.com", "authorization=‹Bearer%%20«%s»›",
                                  "http.request.header.authorization: [‹Bearer «%s»›]", "-H ‹Bearer:«%s»›", "header ‹BEARER «%s»› rejected")) % token
+
+
+def authorization(draw):
+    """Schemes but Bearer and Basic, and none."""
+    token = fill(draw.choice(("{hex:40}", "{alnum:32}", "{hex:8}-{hex:4}-{hex:4}-{hex:4}-{hex:12}", "{base64:44}")), draw)
+    return "value", draw.choice((
+        "Authorization: ‹Token «%s»›", "authorization: ‹token «%s»›", '{"Authorization":"‹Token «%s»›"}', "authorization=‹Token%%20«%s»›",
+        "curl -H 'Authorization: ‹ApiKey «%s»›' https://api.example.com", "Authorization: ‹Api-Key «%s»›", "Proxy-Authorization: ‹Negotiate «%s»›",
+        "Authorization: ‹GenieKey «%s»›", "authorization: ‹Splunk «%s»›", "Authorization: ‹«%s»›", "curl -H Authorization:‹«%s»› https://api.example.com",
+        "http.request.header.authorization: [‹Token «%s»›]", "{'Authorization': '‹Token «%s»›'}")) % token
 
 
 def basic(draw):
@@ -165,6 +182,42 @@ def assigned_colon(draw):
         draw.choice(COLON_KEYS), token)
 
 
+def assigned_header(draw):
+    """As curl takes them, without a blank."""
+    role = draw.choice(("mapping", "value"))
+    return role, draw.choice((
+        "curl -H ‹X-Api-Key:«{s}»› https://api.example.com", "curl -H '‹X-Auth-Token:«{s}»›' https://api.example.com", "‹X-Vault-Token:«{s}»›",
+        "curl -s -H \"‹apikey:«{s}»›\" https://api.example.com", "curl --header ‹PRIVATE-TOKEN:«{s}»› https://git.example.com", "‹x-api-key:«{s}»›",
+        "curl -H‹Api-Key:«{s}»› https://api.example.com", "curl -H '‹apikey: «{s}»›' https://api.example.com")).format(s=secret_text(draw))
+
+
+def curl_user(draw):
+    user = draw.choice(("svc", "admin", "ci-bot", "")) + ":"
+    return draw.choice(("mapping", "value")), draw.choice((
+        "curl -u ‹{u}«{s}»› https://api.example.com", "curl --user ‹{u}«{s}»› https://api.example.com", "curl -s --user='‹{u}«{s}»›' https://api.example.com",
+        "/usr/bin/curl -x proxy:3128 --proxy-user ‹{u}«{s}»› -O https://example.com/x", "curl -U ‹{u}«{s}»› https://example.com",
+        "curl -u‹{u}«{s}»› -fsSL https://example.com/x", "sh -c curl -k -u \"‹{u}«{s}»›\" https://example.com",
+        '["curl","-u","‹{u}«{s}»›","https://example.com"]')).replace("{u}", user).replace("{s}", secret_text(draw))
+
+
+def element(draw):
+    return "value", draw.choice((
+        "<password>‹«%s»›</password>", "<server><id>central</id><password>‹«%s»›</password></server>", "<token>‹«%s»›</token>",
+        "<wsse:Password Type=\"PasswordText\">‹«%s»›</wsse:Password>", "<ns2:apiKey>‹«%s»›</ns2:apiKey>", "<client-secret>‹«%s»›</client-secret>",
+        "<dbPassword>‹«%s»›</dbPassword>", "<db url=\"x\" ‹password=\"«%s»\"›/>", "<login><user>svc</user><pwd>‹«%s»›</pwd></login>",
+        "<secret>‹<![CDATA[«%s»]]>›</secret>")) % secret_text(draw)
+
+
+def nested(draw):
+    """Parameters of Rails and PHP."""
+    key = draw.choice(("password", "token", "api_key", "secret", "password_confirmation_token"))
+    value = secret_text(draw).replace("+", "_").replace("/", "_")
+    return "value", draw.choice((
+        "‹user[{k}]=«{s}»›", "POST /login ‹user[{k}]=«{s}»›&page=2", "‹user%5B{k}%5D=«{s}»›&commit=1", "https://example.com/login?‹user%5B{k}%5D=«{s}»›",
+        "body=‹user%5B{k}%5D%3D«{s}»›", "‹a[0][{k}]=«{s}»›", "/login?‹user[name]=svc&user[{k}]=«{s}»›", "‹session%5b{k}%5d=«{s}»›")).replace(
+            "{k}", key).replace("{s}", value)
+
+
 SCHEMES = ("postgres", "postgresql", "mysql", "mongodb", "mongodb+srv", "redis", "rediss", "amqp", "amqps", "https", "http", "ftp", "sftp",
            "ldap", "smtp", "clickhouse", "nats", "mssql", "socks5", "s3")
 
@@ -205,8 +258,9 @@ def url_query(draw):
 
 
 RULES = {
-    "access_key": [*((vendor(*row), 10) for row in VENDORS.items()), (azure, 14), (azure_secret, 10), (slack_webhook, 12), (pem, 14)],
-    "jwt": [(jwt, 140)], "bearer": [(bearer, 120)], "basic": [(basic, 110)],
-    "secret": [(assigned_query, 70), (assigned_fragment, 40), (assigned_parameter, 40), (assigned_command, 80), (assigned_text, 50), (assigned_colon, 60)],
+    "access_key": [*((vendor(*row), 10) for row in VENDORS.items()), (azure, 14), (azure_secret, 10), (slack_webhook, 12), (pem, 14), (pem_encoded, 14)],
+    "jwt": [(jwt, 140)], "bearer": [(bearer, 120), (authorization, 60)], "basic": [(basic, 110)],
+    "secret": [(assigned_query, 70), (assigned_fragment, 40), (assigned_parameter, 40), (assigned_command, 80), (assigned_text, 50), (assigned_colon, 60),
+               (assigned_header, 40), (curl_user, 40), (element, 40), (nested, 40)],
     "url_credentials": [(url_credentials, 140)], "url_query": [(url_query, 140)],
 }

@@ -203,6 +203,26 @@ def ci_like(draw):
                                 "C:\\a\\%s.cs", "/usr/workspace/%s/x.rs")).replace("%s", word(draw)).replace("{w}", "work")
 
 
+def logins(draw):
+    """Options of other programs, names with tags, and names of types and members with the name of a secret."""
+    return draw.choice(("value", "mapping", "function")), draw.choice((
+        "docker run -u 1000:1000 %s", "docker run --user nginx:nginx %s", "sort -u -k 2:3 %s", "install --user app:app %s", "id -u %s:x", "curl -u %s https://example.com",
+        "curl --user-agent %s:x", "curl -x proxy:3128 https://example.com/%s", "gcr.io/acme/csi-secret:v{digit:1}", "registry.example.com/%s/oauth-token:{digit:1}.{digit:2}",
+        "npm run rotate-token:%s", "vault-secret:latest", "Foo[password]::%s", "Map[Token].%s", "Map<password, %s>", "Vec<Secret>::%s", "<Token>::%s", "d[token]==%s",
+        "Hash#[]=", "%s[auth] == x", "authorization::Token::%s", "authorization: failed for %s", "Authorization: required", "AuthorizationFilter.%s",
+        "authorize(authorization: Authorization%s)", "SerializationToken::%s", "<passwords>%s</passwords>", "<user>%s</user>", "github.com/scott/tiger@%s", "%s/tiger@next")
+    ).replace("%s", word(draw), 1)
+
+
+def escapes(draw):
+    """Behind escaped characters too, what only looks like a number of a person."""
+    number, _ = card_digits(draw)
+    wrong = number[:-1] + str((int(number[-1]) + draw.randint(1, 9)) % 10)
+    return "value", draw.choice(("n%3D" + wrong, "\\n" + wrong, "%22" + wrong + "%22", "x3D" + number, "id%3D000-{digit:2}-{digit:4}", "C:\\n{digit:4}-{digit:2}",
+                                 "%3D555-01{digit:2}", "%20{digit:2}:{digit:2}:{digit:2}", "n%3D1.2.{digit:1}", "\\t{digit:13}", "printf(\"%20d %s\\n\")",
+                                 "u003d" + number))
+
+
 def no_sql(draw):
     """What begins with a word of SQL, or holds quotation marks, and is no statement; and statements that hold no value."""
     return "function", draw.choice((
@@ -243,5 +263,5 @@ RULES = (
     (assignments, 60), (almost_card, 70), (numbers, 100), (almost_ssn, 40), (almost_phone, 50), (almost_aadhaar, 40), (almost_pan, 30), (almost_iban, 40),
     (almost_mac, 40), (almost_jwt, 40), (almost_token, 60), (ci_like, 30),
     (no_sql, 60), (no_command, 60), (no_generated, 50), (no_user, 70), (objects, 50),
-    (switches, 50), (type_names, 40),
+    (switches, 50), (type_names, 40), (logins, 60), (escapes, 40),
 )

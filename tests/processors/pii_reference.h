@@ -106,7 +106,7 @@
  * scheme and a token. */
 #define BLANK "(?:[ \\t]|%20)"
 #define AUTHORIZATION \
-	"(?i)authorization" NAME_QUOTE "+ {0,4}+(?:%3a|=>|[:=])" BLANK "{0,4}+" NAME_QUOTE "+"
+	"(?i)authorization" NAME_QUOTE "+ {0,4}+(?:%3a|=>|[:=])" BLANK "{0,4}+\\[?+" NAME_QUOTE "+"
 #define TWO_PLACES "(?=" DRAWN_BYTE "*[0-9](?:(?![0-9])" DRAWN_BYTE ")+[0-9])"
 /* A name in brackets, which may be escaped, is a part of another one. */
 #define PART_END "(?:\\]|%(?:25)*5d)"
