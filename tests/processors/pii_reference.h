@@ -58,6 +58,8 @@
 	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:\\?[\\/\\\\]{" one "}(?-i:UNC)[\\/\\\\]{" one \
 	"})?(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names "}" NAME_BYTE "{1,63}" last \
 	"()" HOMES no_more WINDOWS_USER
+/* Behind a drive, the directory of homes is no server: what follows is a user, whatever its name. */
+#define NO_DRIVE "(?i)(?!(?<=[a-z]:)[\\\\\\/]{1,4}(?:users|documents and settings)[\\\\\\/])"
 #define ON_SHARE(names) SHARED(names, "2", "1", "\\\\", NO_MORE("\\\\"))
 #define ON_ESCAPED_SHARE(names) SHARED(names, "4", "2", "[\\/\\\\]\\\\", NO_MORE("[\\/\\\\]\\\\"))
 #define ON_DRIVE \
@@ -225,10 +227,10 @@ static const struct reference_rule {
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home[0-9]{0,2}"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },
-	{ PII_HOME_DIRECTORY, ON_SHARE("0"), is_windows },
+	{ PII_HOME_DIRECTORY, NO_DRIVE ON_SHARE("0"), is_windows },
 	{ PII_HOME_DIRECTORY, ON_SHARE("1"), is_windows },
 	{ PII_HOME_DIRECTORY, SHARED("2", "2", "1", "\\\\", ""), is_windows },
-	{ PII_HOME_DIRECTORY, ON_ESCAPED_SHARE("0"), is_windows },
+	{ PII_HOME_DIRECTORY, NO_DRIVE ON_ESCAPED_SHARE("0"), is_windows },
 	{ PII_HOME_DIRECTORY, ON_ESCAPED_SHARE("1"), is_windows },
 	{ PII_HOME_DIRECTORY, SHARED("2", "4", "2", "[\\/\\\\]\\\\", ""), is_windows },
 	{ PII_HOME_DIRECTORY, ON_DRIVE, is_windows },
