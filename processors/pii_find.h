@@ -85,7 +85,7 @@ pii_find_function pii_find_card, pii_find_card_groups, pii_find_card_any, pii_fi
 	pii_find_phone_national, pii_find_pan, pii_find_aadhaar, pii_find_uuid;
 pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
 	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic,
-	pii_find_authorization, pii_find_curl_user;
+	pii_find_authorization, pii_find_curl_user, pii_find_curl_options;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
 pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
 	pii_find_json_value, pii_find_spaced_value, pii_find_option_value, pii_find_header_value,

@@ -218,19 +218,36 @@ static bool is_of_curl(struct pii_seen *seen, struct view text, size_t dash)
 	return false;
 }
 
-/* "curl -u user:password", at the dash in front of the u: the user too. */
-bool pii_find_curl_user(const struct pii_rule *rule, struct view text, size_t at,
-			struct pii_seen *seen, struct regex_span *span)
+/* A user and a password behind an option of curl that ends at `start`. */
+static bool user_at(struct pii_seen *seen, struct view text, size_t dash, size_t start,
+		    struct regex_span *span)
 {
-	(void)rule;
-	size_t start = user_option(text, at);
-	if (!start)
-		return false;
 	for (int i = 0; i < 6 && is_option_gap(pii_at(text, start)); i++)
 		start++;
 	bool quoted = text.at[start - 1] == '"' || text.at[start - 1] == '\'';
 	size_t end = quoted ? pii_quoted_end(text, start)
 			    : pii_run_end(&seen->runs, text, start, PII_SECRET);
 	return end > start + 1 && memchr(text.at + start, ':', end - start) &&
-	       is_of_curl(seen, text, at) && pii_hit(span, start, end);
+	       is_of_curl(seen, text, dash) && pii_hit(span, start, end);
+}
+
+/* "curl -u user:password", at the dash in front of the u: the user too. */
+bool pii_find_curl_user(const struct pii_rule *rule, struct view text, size_t at,
+			struct pii_seen *seen, struct regex_span *span)
+{
+	(void)rule;
+	size_t end = user_option(text, at);
+	return end && user_at(seen, text, at, end, span);
+}
+
+/* "curl -sku user:password", at the u behind other options, which have no value. */
+bool pii_find_curl_options(const struct pii_rule *rule, struct view text, size_t at,
+			   struct pii_seen *seen, struct regex_span *span)
+{
+	(void)rule;
+	size_t dash = at - 1;
+	while (at - dash < 8 && memchr("BGIJLNORSafgijklnpqsv", pii_at(text, dash), 21))
+		dash--;
+	return pii_at(text, dash) == '-' && is_option_front(pii_at(text, dash - 1)) &&
+	       user_at(seen, text, dash, at + 1, span);
 }

@@ -223,6 +223,7 @@ static const struct reference_rule {
 	{ PII_CREDENTIAL, "(?i)(?<=password|passwd|passphrase): {1,4}" CHOSEN, is_no_header },
 	{ PII_CREDENTIAL, "<\\\\?\\/[^\\s\"'<>#]{0,64}+" SECRET ">", is_element },
 	{ PII_CREDENTIAL, "(?s)(?:(?<=-|--proxy)-user(?!-)|(?<=[ \\t\"',[])(?!-user)-[uU])[ =,\"'\\\\]{0,6}+(.)", is_of_curl },
+	{ PII_CREDENTIAL, "(?s)(?<=[ \\t\"',[])-[BGIJLNORSafgijklnpqsv]{1,7}[uU](?=[ =])[ =,\"'\\\\]{0,6}+(.)", is_of_curl },
 	{ PII_URL_CREDENTIALS, ":\\\\\\/\\\\\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_HOME_DIRECTORY, HOME_OF("home[0-9]{0,2}"), is_home },
