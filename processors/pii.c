@@ -342,8 +342,10 @@ const struct component_factory pii_processor = {
 		  "`trace_id` and `span_id` of 16 and 8 bytes in hex. A value of decimal digits "
 		  "only is not treated as an ID, because card numbers also have 16 digits.\n\n"
 		  "A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
-		  "could contain a match, if the search for one of your patterns exceeds its "
-		  "limit, or if it has more than 512 matches.",
+		  "could contain a match, if it has more than 512 matches, if the search for one of "
+		  "your patterns exceeds its limit, or if it is so dense with what looks like a match "
+		  "that the search would cost more than three times the average. A hostile string can "
+		  "thus not take more of the CPU than its length allows.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &pii_ops,
 	.size = sizeof(struct pii),

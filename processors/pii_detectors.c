@@ -124,6 +124,7 @@ struct pii_summary pii_summary(const struct pii_meaning meanings[256], struct vi
 	for (size_t at = 0; at < text.len;) {
 		size_t end = text.len - at > BLOCK ? at + BLOCK : text.len;
 		uint64_t counts = 0;
+#pragma GCC unroll 4
 		for (; at < end; at++) {
 			const struct pii_meaning *byte = &meanings[text.at[at]];
 			anchored |= before & byte->first;

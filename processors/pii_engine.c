@@ -78,6 +78,29 @@ static void form_runs(struct pii_run_rules *rules, const struct pii_rule *rule, 
 	}
 }
 
+/* The rule's bit where a string has what it needs. */
+static void form_enough(struct pii_enough *enough, const struct pii_rule *rule, size_t index)
+{
+	const struct pii_needs *needs = &rule->needs;
+	const unsigned counts[] = { needs->digits, needs->dots, needs->colons, needs->dashes };
+	const unsigned all = (1 << PII_CLASS_BITS) - 1;
+	assert(needs->length <= PII_LENGTH_MAX);
+	for (size_t length = needs->length; length <= PII_LENGTH_MAX; length++)
+		add_rule(&enough->length[length], index);
+	for (int lane = 0; lane < 4; lane++) {
+		assert(counts[lane] <= PII_COUNTED_MAX);
+		for (unsigned count = counts[lane]; count <= PII_COUNTED_MAX; count++)
+			add_rule(&enough->counts[lane][count], index);
+	}
+	for (int part = 0; part < 3; part++) {
+		unsigned wanted = needs->classes >> part * PII_CLASS_BITS & all,
+			 barred = rule->unless >> part * PII_CLASS_BITS & all;
+		for (unsigned has = 0; has <= all; has++)
+			if ((has & wanted) == wanted && !(has & barred))
+				add_rule(&enough->classes[part][has], index);
+	}
+}
+
 static void form_literal(struct pii_active_rule *active)
 {
 	active->literal = active->rule->literal;
@@ -94,14 +117,13 @@ static void form_rule(struct pii_engine *engine, int detector, const struct pii_
 	engine->rules[index] = (struct pii_active_rule){
 		.rule = rule,
 		.find = rule->find,
-		.counts = PII_LANES(rule->needs.digits, rule->needs.dots, rule->needs.colons,
-				    rule->needs.dashes),
 		.back = rule->back,
 		.detector = (uint8_t)detector,
 	};
 	if (!rule->first)
 		form_literal(&engine->rules[index]);
 	form_anchor(engine, index);
+	form_enough(&engine->enough, rule, index);
 	if (rule->runs)
 		form_runs(&engine->run_rules[index / 64], rule, 1ull << index % 64);
 	for (int role = 0; role < ROLE_COUNT; role++)
@@ -152,6 +174,7 @@ bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t co
 {
 	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS);
 	engine->patterns = memory_array(count, sizeof *engine->patterns);
+	engine->effort = PII_EFFORT;
 	form_classes(engine);
 	form_rules(engine);
 	for (; engine->pattern_count < count; engine->pattern_count++) {

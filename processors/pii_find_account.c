@@ -39,7 +39,10 @@ static uint32_t issued_lengths(const uint8_t *digits)
  * lower half those of odd index.
  */
 #define CHAIN_MAX 64
-#define CARD_MAX 19 /* digits */
+#define EFFORT_START 130 /* for each digit at which one may begin */
+#define EFFORT_DIGIT 12
+#define EFFORT_GROUP 50 /* of characters in a row */
+#define CARD_MAX 19     /* digits */
 
 struct chain {
 	size_t count, next; /* next: the position of what was not read yet */
@@ -187,6 +190,7 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 	bool other = pii_is_part(text, at);
 	size_t first = other ? next_start(text, &chain, 0) : 0, gaps = other;
 	for (; reads_card(text, &chain, first); gaps++) {
+		seen->runs.effort -= EFFORT_START;
 		size_t start = at + first + gaps, count = card_at(&chain, first, text.at + start),
 		       last = count - 1;
 		if (count)
@@ -194,6 +198,7 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 				       start + count + gaps_between(&chain, first, first + last));
 		first = next_start(text, &chain, first);
 	}
+	seen->runs.effort -= EFFORT_DIGIT * (int64_t)chain.count;
 	/* All that was read is settled. */
 	if (chain.ended)
 		seen->from = chain.next;
@@ -219,17 +224,31 @@ struct card_groups {
 	size_t count, end;
 };
 
+/* Up to `max` digits; how many there are. */
+static size_t read_group(const uint8_t *at, size_t max, uint8_t *digits)
+{
+	size_t len = 0;
+	if (max == 4 && pii_four_digits(at)) {
+		for (; len < 4; len++)
+			digits[len] = at[len];
+		return len;
+	}
+	for (; len < max && pii_is(at[len], PII_DIGIT); len++)
+		digits[len] = at[len];
+	return len;
+}
+
 static void read_card_groups(struct view text, size_t at, struct card_groups *card)
 {
 	static const size_t fours[] = { 4, 4, 4, 4, 3, 0 }, six[] = { 4, 6, 5, 0 };
 	size_t gap = card_gap(text, at + 4);
 	uint8_t mark = pii_at(text, at + 4);
 	const size_t *group = gap && pii_run(text, at + 4 + gap, PII_DIGIT, 5) == 5 ? six : fours;
-	*card = (struct card_groups){ .end = at };
+	card->count = 0;
+	card->end = at;
 	for (size_t i = at; *group; group++) {
-		size_t len = 0;
-		for (; len < *group && pii_is_at(text, i + len, PII_DIGIT); len++)
-			card->digits[card->count++] = text.at[i + len];
+		size_t len = read_group(text.at + i, *group, card->digits + card->count);
+		card->count += len;
 		if (!len)
 			return;
 		card->end = i + len;
@@ -241,7 +260,7 @@ static void read_card_groups(struct view text, size_t at, struct card_groups *ca
 
 /* Of a row of more groups of four, only the last may begin a card: where the fifth from the end
  * begins, if the row goes on. */
-static size_t last_groups(struct view text, size_t at)
+static size_t last_groups(struct view text, size_t at, int64_t *effort)
 {
 	size_t gap = card_gap(text, at + 4), groups = 0;
 	uint8_t mark = pii_at(text, at + 4);
@@ -249,6 +268,7 @@ static size_t last_groups(struct view text, size_t at)
 	       card_gap(text, at + 4) == gap && pii_is_at(text, at + 4 + gap, PII_DIGIT)) {
 		at += 4 + gap;
 		groups++;
+		*effort -= EFFORT_GROUP;
 	}
 	return at - (groups > 4 ? 4 : groups) * (4 + gap);
 }
@@ -262,11 +282,12 @@ bool pii_find_card_groups(const struct pii_rule *rule, struct view text, size_t 
 	if (pii_is_fraction(text, at))
 		return false;
 	read_card_groups(text, at, &card);
+	seen->runs.effort -= 2 * EFFORT_DIGIT * (int64_t)card.count;
 	size_t more = card_gap(text, card.end);
 	if (pii_is_at(text, card.end, PII_ALNUM) ||
 	    (more && pii_is_at(text, card.end + more, PII_DIGIT))) {
 		if (card.count == CARD_MAX)
-			seen->from = last_groups(text, at);
+			seen->from = last_groups(text, at, &seen->runs.effort);
 		return false;
 	}
 	return card.count >= 13 && issued_lengths(card.digits) >> card.count & 1 &&
@@ -324,16 +345,16 @@ struct iban_part {
 	uint8_t rest, power;
 };
 
-static bool read_part(struct view text, size_t at, size_t len, struct iban_part *part)
+static inline bool read_part(struct view text, size_t at, size_t len, struct iban_part *part)
 {
-	uint64_t rest = 0, power = 1;
+	uint32_t rest = 0, power = 1;
 	for (size_t i = at; i < at + len; i++) {
-		uint8_t c = pii_at(text, i);
-		if (!pii_is(c, PII_DIGIT | PII_UPPER))
+		unsigned c = pii_at(text, i), digit = c - '0', letter = c - 'A';
+		if (digit > 9 && letter > 25)
 			return false;
-		bool letter = c >= 'A';
-		rest = rest * (letter ? 100 : 10) + c - (letter ? 'A' - 10 : '0');
-		power *= letter ? 100 : 10;
+		unsigned factor = digit > 9 ? 100 : 10;
+		rest = rest * factor + (digit > 9 ? letter + 10 : digit);
+		power *= factor;
 	}
 	*part = (struct iban_part){ (uint8_t)(rest % 97), (uint8_t)(power % 97) };
 	return true;
@@ -353,7 +374,8 @@ static size_t iban_gap(struct view text, size_t at)
 
 /* A row of groups of four characters with `gap` bytes between, in which several IBANs may begin:
  * each is read once. */
-#define IBAN_GROUPS 9 /* at most, of one */
+#define IBAN_GROUPS 9   /* at most, of one */
+#define EFFORT_IBAN 240 /* for each group at which one may begin */
 
 struct iban_row {
 	size_t at, gap, count;
@@ -373,12 +395,13 @@ static bool has_gap(struct view text, const struct iban_row *row, size_t end)
 			     iban_gap(text, end - row->gap) == row->gap);
 }
 
-static void read_row(struct view text, struct iban_row *row, size_t want)
+static void read_row(struct view text, struct iban_row *row, size_t want, int64_t *effort)
 {
 	for (; row->count < want && !row->ended; row->count += !row->ended) {
 		size_t place = group_place(row, row->count);
 		row->ended = (row->count && !has_gap(text, row, place)) ||
 			     !read_part(text, place, 4, &row->groups[row->count]);
+		*effort -= EFFORT_GROUP;
 	}
 }
 
@@ -419,11 +442,13 @@ bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, str
 	row.gap = iban_gap(text, at + 4);
 	row.count = 0;
 	row.ended = false;
-	size_t first = 0, starts = row.gap == 1 ? 3 * IBAN_GROUPS : 1;
+	size_t first = 0, starts = row.gap == 1 ? 3 * IBAN_GROUPS : 1,
+	       wanted = row.gap ? IBAN_GROUPS : iban_length(text.at + at) / 4;
 	for (; first < starts; first++) {
 		if (first && !has_gap(text, &row, group_place(&row, first + 1)))
 			break;
-		read_row(text, &row, first + IBAN_GROUPS);
+		read_row(text, &row, first + wanted, &seen->runs.effort);
+		seen->runs.effort -= EFFORT_IBAN;
 		size_t end = first < row.count ? iban_end(text, &row, first) : 0;
 		if (end)
 			return pii_hit(span, group_place(&row, first), end);

@@ -243,6 +243,8 @@ static size_t part_end(struct view text, size_t end)
 	return closed && is_bracket_before(text, name_start(text, part)) ? part : end;
 }
 
+#define EFFORT_VALUE 130 /* behind the name of a secret */
+
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
 bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
@@ -251,6 +253,7 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 	uint8_t first = pii_at(text, at + 1);
 	if (!is_secret(text, part_end(text, at)))
 		return false;
+	seen->runs.effort -= EFFORT_VALUE;
 	if (first == '>') /* Ruby's name=>"value" */
 		return quoted_at(text, at + 2 + blanks_at(text, at + 2), span);
 	if (pii_is(first, PII_SLASH | PII_DOT) && PII_LETTERS_BEFORE(text, at, "pwd") &&
@@ -299,10 +302,12 @@ static size_t mark_end(struct view text, size_t at)
 bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t name = at - quote_before(text, 0, at), value = mark_end(text, at);
-	return value && is_secret(text, name) &&
-	       quoted_at(text, value + blanks_at(text, value), span);
+	if (!value || !is_secret(text, name))
+		return false;
+	seen->runs.effort -= 3 * EFFORT_VALUE;
+	return quoted_at(text, value + blanks_at(text, value), span);
 }
 
 /* --name value, at the blank. */
@@ -401,6 +406,7 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	(void)rule;
 	if (!is_secret(text, at))
 		return false;
+	seen->runs.effort -= 3 * EFFORT_VALUE;
 	size_t value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
@@ -422,6 +428,7 @@ bool pii_find_spaced_value(const struct pii_rule *rule, struct view text, size_t
 		name -= quote_before(text, 0, name);
 	if (!is_secret(text, name))
 		return false;
+	seen->runs.effort -= 2 * EFFORT_VALUE;
 	if (pii_quote_at(text, value))
 		return quoted_at(text, value, span);
 	return text.at[at + 1] == ' ' && secret_at(seen, text, name, value, span);

@@ -322,14 +322,6 @@ static unsigned verhoeff(unsigned check, const uint8_t *digits, bool odd)
 	return product[check][row[3][digits[0] - '0']];
 }
 
-/* All four at once: below '0' or above '9', one of the halves of a byte changes. */
-static bool four_digits(const uint8_t *at)
-{
-	uint32_t bytes;
-	memcpy(&bytes, at, sizeof bytes);
-	return ((bytes & 0xf0f0f0f0) | ((bytes + 0x06060606) >> 4 & 0x0f0f0f0f)) == 0x33333333;
-}
-
 /* Twelve digits, or three groups of four with the same separator. */
 bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
@@ -340,7 +332,7 @@ bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at,
 	if (end > text.len || (step == 5 && text.at[at + 9] != gap))
 		return false;
 	const uint8_t *first = text.at + at, *second = first + step, *third = second + step;
-	if (!four_digits(first) || !four_digits(second) || !four_digits(third))
+	if (!pii_four_digits(first) || !pii_four_digits(second) || !pii_four_digits(third))
 		return false;
 	if (is_alnum(text, end) || pii_at(text, end) == '-' || pii_is_part(text, at))
 		return false;

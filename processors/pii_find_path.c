@@ -191,12 +191,14 @@ static size_t siblings_end(struct view text, size_t end)
 	return end;
 }
 
+#define EFFORT_HOME 150 /* behind its directory */
+
 /* /home/NAME, /home2/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON,
  * both slashes may be escaped (\/home\/). */
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	bool users = PII_WORD_AT(text, at + 1, "Users");
 	size_t start = at, name = at + (users ? sizeof "Users" : sizeof "home");
 	if (!users && !PII_WORD_AT(text, at + 1, "home"))
@@ -206,6 +208,7 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, str
 		start--, name++;
 	if (pii_at(text, name) != '/')
 		return false;
+	seen->runs.effort -= EFFORT_HOME;
 	while (pii_at(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
@@ -345,6 +348,7 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	bool home = word == sizeof "home" - 1;
 	if (!word)
 		return false;
+	seen->runs.effort -= EFFORT_HOME;
 	bool share = has_share(text, at);
 	if (!share && (home || !(has_drive(text, at) || has_device(text, at))))
 		return false;

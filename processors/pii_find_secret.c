@@ -45,7 +45,11 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-static inline void read_domain(const uint8_t *at, const uint8_t *end, struct domain *domain)
+#define EFFORT_BYTE 10 /* of a local part or a domain */
+#define EFFORT_ADDRESS 80
+
+static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const uint8_t *end,
+			       struct domain *domain)
 {
 	const uint8_t *label = at;
 	domain->end = 0;
@@ -61,8 +65,10 @@ static inline void read_domain(const uint8_t *at, const uint8_t *end, struct dom
 		}
 		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
 			byte++;
-		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8)
+		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8) {
+			seen->runs.effort -= EFFORT_BYTE * (byte - at);
 			return;
+		}
 		if (!labels)
 			domain->first = (size_t)(byte - label);
 		label = byte + 1;
@@ -72,11 +78,16 @@ static inline void read_domain(const uint8_t *at, const uint8_t *end, struct dom
 /* The last label of most mail hosts: two letters, or one of the oldest others. */
 static bool is_common_end(struct view label)
 {
-	static const char *const ends[] = { "com", "org", "net", "edu", "gov", "info", "biz" };
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (view_is(label, ends[i]))
-			return true;
-	return label.len == 2;
+	static const char *const ends[PII_WORD_MAX + 1] = {
+		[3] = "com"
+		      "org"
+		      "net"
+		      "edu"
+		      "gov"
+		      "biz",
+		[4] = "info",
+	};
+	return label.len == 2 || pii_is_word(label, ends);
 }
 
 /* Is the local part a class: in a package ("com.acme.Session"), in another class (behind "Pool$"),
@@ -155,6 +166,7 @@ static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
 {
 	size_t separator = domain->start - at;
 	size_t before = domain->end ? local_before(seen, text, at, separator) : 0;
+	seen->runs.effort -= before ? EFFORT_BYTE * (int64_t)before + EFFORT_ADDRESS : 0;
 	if (!before || is_no_email(text, (struct view){ text.at + at - before, before }, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
@@ -167,7 +179,7 @@ bool pii_find_email(const struct pii_rule *rule, struct view text, size_t at, st
 {
 	size_t separator = rule->literal ? rule->literal_len : 1;
 	struct domain domain = { .start = at + separator };
-	read_domain(text.at + domain.start, text.at + text.len, &domain);
+	read_domain(seen, text.at + domain.start, text.at + text.len, &domain);
 	return email_at(seen, text, at, &domain, span);
 }
 
@@ -178,7 +190,7 @@ static bool escaped_email(struct pii_seen *seen, struct view text, size_t at, si
 	struct domain domain = { .start = end };
 	if (!end)
 		return false;
-	read_domain(text.at + end, text.at + text.len, &domain);
+	read_domain(seen, text.at + end, text.at + text.len, &domain);
 	return email_at(seen, text, at, &domain, span);
 }
 
@@ -249,7 +261,8 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 			behind = end + 3;
 	}
 	struct domain domain = { .start = start };
-	read_domain(text.at + start, text.at + end, &domain);
+	seen->runs.effort -= EFFORT_BYTE * (int64_t)(end - start);
+	read_domain(seen, text.at + start, text.at + end, &domain);
 	if (dot) /* all is looked at */
 		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };
 	return email_at(seen, text, at, &domain, span);

@@ -34,6 +34,12 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
  */
 #define SLEEP_MIN 12 /* bytes; for fewer, the check of `from` is enough */
 
+/* The effort of a step, as measured: a place that is looked at, its runs, a function, a match. */
+#define EFFORT_PLACE 40
+#define EFFORT_RUNS 80
+#define EFFORT_CALL 190
+#define EFFORT_MATCH 250
+
 struct scan {
 	const struct pii_engine *engine;
 	const uint8_t *actions;
@@ -62,6 +68,7 @@ static void wake_rules(struct scan *s, size_t at)
 static __attribute__((noinline)) void add_found(struct scan *s, unsigned index)
 {
 	unsigned detector = s->engine->rules[index].detector;
+	s->seen.runs.effort -= EFFORT_MATCH;
 	pii_found_add(s->found, detector, s->actions[detector], &s->text, &s->span);
 	if (s->seen.from < s->span.end)
 		s->seen.from = s->span.end;
@@ -99,6 +106,7 @@ static inline __attribute__((always_inline)) void try_rule(struct scan *s, unsig
 	if (active->literal_len && !has_literal(s->text, at, active))
 		return;
 	s->seen.from = from;
+	s->seen.runs.effort -= EFFORT_CALL;
 	if (active->find(active->rule, s->text, at, &s->seen, &s->span))
 		add_found(s, index);
 	if (s->seen.from > from)
@@ -173,8 +181,10 @@ static inline __attribute__((always_inline)) void try_rules(struct scan *s, uint
 							    size_t at, unsigned word)
 {
 	uint64_t measured = rules & s->engine->run_rules[word].any;
-	if (measured)
+	if (measured) {
+		s->seen.runs.effort -= EFFORT_RUNS;
 		rules = (rules & ~measured) | fit_runs(s, measured, s->text.at + at, word);
+	}
 	for (; rules; rules &= rules - 1)
 		try_rule(s, word * 64 + (unsigned)__builtin_ctzll(rules), at);
 }
@@ -189,6 +199,7 @@ static inline bool is_none(pii_rule_set rules)
 static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set found, size_t at)
 {
 	static_assert(PII_RULE_WORDS == 2, "each is tried");
+	s->seen.runs.effort -= EFFORT_PLACE;
 	found &= s->engine->prior[pii_at(s->text, at - 2)] &
 		 s->engine->next[pii_at(s->text, at + 2)];
 	if (found[0])
@@ -197,7 +208,8 @@ static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set fou
 		try_rules(s, found[1], at, 1);
 }
 
-/* A rule is called when the byte behind its pair has been seen, or the NUL behind the string. */
+/* A rule is called when the byte behind its pair has been seen, or the NUL behind the string. Stops
+ * when no effort is left. */
 static void run_rules(struct scan *s)
 {
 	const struct pii_meaning *meanings = s->engine->meanings;
@@ -213,6 +225,8 @@ static void run_rules(struct scan *s)
 			if (is_none(found))
 				continue;
 			try_words(s, found, at - 1);
+			if (s->seen.runs.effort < 0)
+				return;
 			end = s->wake < end ? s->wake : end;
 		}
 		if (at >= s->wake)
@@ -220,25 +234,24 @@ static void run_rules(struct scan *s)
 	}
 }
 
-/* Does the string have what the rule needs? Each lane of counts is compared by the highest bit of
- * its difference. */
-static bool can_match(const struct pii_summary *has, const struct pii_active_rule *active)
+static inline size_t at_most(size_t number, size_t max)
 {
-	const uint64_t high = PII_LANES(0x8000, 0x8000, 0x8000, 0x8000);
-	const struct pii_rule *rule = active->rule;
-	return (((has->counts | high) - active->counts) & high) == high &&
-	       (has->classes & rule->needs.classes) == rule->needs.classes &&
-	       !(has->classes & rule->unless) && has->length >= rule->needs.length;
+	return number < max ? number : max;
 }
 
-/* Of a word of rules, those that could match. */
-static uint64_t select_word(const struct pii_summary *has, const struct pii_active_rule *rules,
-			    uint64_t word)
+/* The rules that the string has enough for. */
+static pii_rule_set rules_enough(const struct pii_enough *enough, const struct pii_summary *has)
 {
-	for (uint64_t left = word; left; left &= left - 1)
-		if (!can_match(has, &rules[__builtin_ctzll(left)]))
-			word &= ~(left & -left);
-	return word;
+	static_assert(PII_CLASSES <= 3 * PII_CLASS_BITS, "in three parts");
+	const unsigned all = (1 << PII_CLASS_BITS) - 1;
+	pii_rule_set rules = enough->length[at_most(has->length, PII_LENGTH_MAX)];
+#pragma GCC unroll 4
+	for (unsigned lane = 0; lane < 4; lane++)
+		rules &= enough->counts[lane][at_most(has->counts >> 16 * lane & PII_COUNT_MAX,
+						      PII_COUNTED_MAX)];
+	for (unsigned part = 0; part < 3; part++)
+		rules &= enough->classes[part][has->classes >> part * PII_CLASS_BITS & all];
+	return rules;
 }
 
 /* The rules of a role that could match; without `select`, all of them. */
@@ -247,25 +260,33 @@ static pii_rule_set select_rules(const struct pii_engine *engine, enum site_role
 {
 	pii_rule_set rules;
 	struct pii_summary summary = pii_summary(engine->meanings, text, &rules);
-	if (!select)
-		return engine->rules_of[role];
-	rules &= engine->rules_of[role];
-	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
-		rules[word] = select_word(&summary, &engine->rules[word * 64], rules[word]);
+	return select ? rules & engine->rules_of[role] & rules_enough(&engine->enough, &summary)
+		      : engine->rules_of[role];
+}
+
+/* Without the rules whose literal is missing. */
+static pii_rule_set without_missing(const struct pii_engine *engine, struct view text,
+				    pii_rule_set rules)
+{
+	for (size_t i = 0; i < engine->rule_count; i++) {
+		const char *literal = engine->rules[i].rule->literal;
+		if ((rules[i / 64] >> i % 64 & 1) && literal &&
+		    !memmem(text.at, text.len, literal, strlen(literal)))
+			rules[i / 64] &= ~(1ull << i % 64);
+	}
 	return rules;
 }
 
-/* The strongest action of the detectors of these rules, but of those whose literal is missing. */
-static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions, struct view text,
+/* The strongest action of the detectors of these rules. */
+static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions,
 			 pii_rule_set rules)
 {
 	uint8_t action = PII_LEAVE;
-	for (size_t i = 0; i < engine->rule_count; i++) {
-		const char *literal = engine->rules[i].rule->literal;
-		if ((rules[i / 64] >> i % 64 & 1) &&
-		    (!literal || memmem(text.at, text.len, literal, strlen(literal))))
-			action = pii_stronger(actions[engine->rules[i].detector], action);
-	}
+	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
+		for (uint64_t left = rules[word]; left; left &= left - 1) {
+			size_t index = word * 64 + (unsigned)__builtin_ctzll(left);
+			action = pii_stronger(actions[engine->rules[index].detector], action);
+		}
 	return action;
 }
 
@@ -278,7 +299,8 @@ static struct view with_margins(uint8_t *room, struct view text)
 	return (struct view){ copy, text.len };
 }
 
-static void search_rules(const struct pii_engine *engine, struct pii_found *found, struct view text,
+/* False: it would take more effort than a string is worth. */
+static bool search_rules(const struct pii_engine *engine, struct pii_found *found, struct view text,
 			 const uint8_t *actions, pii_rule_set rules)
 {
 	struct scan s;
@@ -289,10 +311,13 @@ static void search_rules(const struct pii_engine *engine, struct pii_found *foun
 	s.rules = s.awake = rules;
 	s.wake = SIZE_MAX;
 	s.seen.runs.count = 0;
+	s.seen.runs.effort = (int64_t)engine->effort *
+			(int64_t)(text.len < PII_EFFORT_MIN ? PII_EFFORT_MIN : text.len);
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
 		if (rules[word])
 			memset(s.from + word * 64, 0, 64 * sizeof *s.from);
 	run_rules(&s);
+	return s.seen.runs.effort >= 0;
 }
 
 static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
@@ -300,12 +325,14 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 {
 	struct pii_found *found = scratch->found;
 	const uint8_t *actions = engine->actions[role];
-	bool too_long = text.len > REGEX_TEXT_MAX;
 	pii_rule_set rules = select_rules(engine, role, text, select);
+	bool too_long = text.len > REGEX_TEXT_MAX;
 	if (too_long)
-		found->action = strongest(engine, actions, text, rules);
+		rules = without_missing(engine, text, rules);
 	else if (!is_none(rules))
-		search_rules(engine, found, text, actions, rules);
+		too_long = !search_rules(engine, found, text, actions, rules);
+	if (too_long)
+		found->action = strongest(engine, actions, rules);
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)
@@ -315,7 +342,7 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 				    actions[detector], found);
 	}
 	if (too_long && found->action != PII_LEAVE) {
-		found->hits = 1ull << PII_TOO_LONG;
+		found->hits |= 1ull << PII_TOO_LONG;
 		found->whole = true;
 	}
 }

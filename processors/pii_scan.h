@@ -20,6 +20,15 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
 #define PII_NAME_MASK "*" /* in paths */
 #define PII_KEY_MIN 32    /* bytes of hmac_key */
 
+/*
+ * What the rules may cost in a string, in instructions for each of its bytes and at least for
+ * PII_EFFORT_MIN of them: a string that needs more is replaced as a whole. Symbols, paths and
+ * command lines need less than a third of it. What is charged is what a step costs on average, so
+ * no timer is read and a string has the same verdict everywhere.
+ */
+#define PII_EFFORT 40
+#define PII_EFFORT_MIN 64
+
 /* A rule whose detector is used in some role. */
 struct pii_active_rule {
 	const struct pii_rule *rule;
@@ -27,7 +36,6 @@ struct pii_active_rule {
 	const char *literal; /* if it is the anchor */
 	size_t literal_len;
 	uint64_t mask, start; /* its first eight bytes */
-	uint64_t counts;      /* of rule->needs, in lanes */
 	uint8_t back, detector;
 };
 
@@ -39,8 +47,21 @@ struct pii_run_rules {
 	uint64_t behind[256], mark[256];
 };
 
+/* The rules that what a string has is enough for: its length, each of its four counts, its classes in
+ * three parts. What is more than the largest need counts as that. */
+#define PII_LENGTH_MAX 79
+#define PII_COUNTED_MAX 15
+#define PII_CLASS_BITS 7
+
+struct pii_enough {
+	pii_rule_set length[PII_LENGTH_MAX + 1];
+	pii_rule_set counts[4][PII_COUNTED_MAX + 1];
+	pii_rule_set classes[3][1 << PII_CLASS_BITS];
+};
+
 struct pii_engine {
 	struct pii_meaning meanings[256];
+	struct pii_enough enough;
 	struct pii_run_rules run_rules[PII_RULE_WORDS];
 	/* All, by the byte in front of the anchor's three, and by the one behind them. */
 	pii_rule_set prior[256], next[256];
@@ -49,6 +70,7 @@ struct pii_engine {
 	pii_rule_set rules_of[ROLE_COUNT]; /* whose detector has an action */
 	struct regex **patterns;           /* the operator's */
 	size_t pattern_count;
+	unsigned effort;                                /* PII_EFFORT, but for tests */
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];
 	bool active[ROLE_COUNT]; /* by class: does any action apply? */

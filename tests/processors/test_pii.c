@@ -370,6 +370,26 @@ static void many_hits_in_one_text_are_masked_whole(void **state)
 	assert_string_equal(value_after(text), "****");
 }
 
+/* A hostile string needs more effort than it is worth; what people and programs write does not. */
+static void a_text_that_is_too_dense_is_masked_whole(void **state)
+{
+	(void)state;
+	char dense[513] = "", plain[513] = "";
+	while (strlen(dense) + 8 < sizeof dense)
+		strcat(dense, ";pwd=a/");
+	while (strlen(plain) + 30 < sizeof plain)
+		strcat(plain, "Cc: alice@example.com, ");
+	open_policy("{}");
+	assert_string_equal(value_after(dense), "****");
+	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
+				      "too_long"),
+			 1);
+	assert_memory_equal(value_after(plain), "Cc: ****, Cc: ****, ", 20);
+	close_policy(state);
+	open_policy("{detectors: {credential: {action: drop}}}");
+	assert_string_equal(value_after(dense), "<none>");
+}
+
 static void masks_keep_utf8_whole(void **state)
 {
 	(void)state;
@@ -489,6 +509,7 @@ int main(void)
 		TEST(workspaces_are_normalised_in_paths_only),
 		TEST(a_long_text_is_masked_whole_if_anything_could_match),
 		TEST(many_hits_in_one_text_are_masked_whole),
+		TEST(a_text_that_is_too_dense_is_masked_whole),
 		TEST(masks_keep_utf8_whole),
 		TEST(the_operators_patterns_are_used_and_their_cost_is_checked),
 		TEST(bad_configurations_are_refused),
