@@ -9,7 +9,7 @@
 /* What is searched for behind an escaped character, whose first two bytes are the anchor: how it
  * begins, unless a digit of the character stands there, and a byte of it. */
 #define ESCAPED(find_, begins, kinds_, min_) \
-	"%\\", "0-9A-Fa-fnrtux", begins "0-9A-Fa-f", .back = 1, .next = begins "aAdD.-", \
+	"%\\", "0-9A-Fa-fnrtux", begins "0-9A-Fa-f", .back = 1, .next = begins "A-Fa-f.-", \
 						     .find = pii_find_escaped, .escaped = find_, \
 						     .kinds = kinds_, .min = min_
 #define HEX "0-9A-Fa-f"

@@ -96,9 +96,9 @@ pii_find_function pii_find_email, pii_find_email_percent, pii_find_email_html,
 	pii_find_email_literal, pii_find_email_wide, pii_find_jwt, pii_find_bearer, pii_find_basic,
 	pii_find_authorization, pii_find_curl_user, pii_find_curl_options;
 pii_find_function pii_find_url, pii_find_query; /* begin at the :// and at the ? */
-pii_find_function pii_find_userinfo, pii_find_assigned, pii_find_assigned_escaped,
-	pii_find_json_value, pii_find_spaced_value, pii_find_option_value, pii_find_header_value,
-	pii_find_element;
+pii_find_function pii_find_userinfo, pii_find_sqlplus, pii_find_oracle, pii_find_assigned,
+	pii_find_assigned_escaped, pii_find_json_value, pii_find_spaced_value,
+	pii_find_option_value, pii_find_header_value, pii_find_element;
 /* Keys. pii_find_run: the rule's literal, then a run of the rule's kinds. pii_find_key: the same
  * with no letter or digit before it. */
 pii_find_function pii_find_run, pii_find_key, pii_find_key_aws, pii_find_key_github,

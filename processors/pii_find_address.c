@@ -279,21 +279,20 @@ static bool is_time(const uint8_t *mac)
 }
 
 /* Six pairs of digits with the same separator, or eight (EUI-64), and not part of more of them. No
- * address begins at the other pairs of a row. */
+ * address begins at the other pairs of a row. Behind an escaped character, they have colons. */
 bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		  struct regex_span *span)
 {
-	(void)rule;
 	uint8_t gap = text.at[at + 2], front = at ? text.at[at - 1] : 0;
 	size_t end = at + 3;
-	if ((gap != ':' && gap != '-') || !is_pair(text, at))
+	if (rule->escaped && (gap != ':' || !is_pair(text, at)))
 		return false;
 	while (is_pair(text, end) && text.at[end - 1] == gap)
 		end += 3;
 	seen->from = --end;
 	size_t pairs = (end - at) / 3 + 1;
 	if ((pairs != 6 && pairs != 8) || pii_is_at(text, end, PII_ALNUM | PII_UNDERSCORE) ||
-	    pii_is_glued(text, at) || (front == gap && pair_before(text, at - 1)))
+	    (front == gap && pair_before(text, at - 1)))
 		return false;
 	const uint8_t *mac = text.at + at;
 	return !is_nobody(mac, end - at) && !(pairs == 6 && gap == '-' && is_time(mac)) &&

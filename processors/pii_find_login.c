@@ -5,18 +5,101 @@
 
 /* What logs in: users with their passwords, and what stands behind a scheme of HTTP. */
 
+/* Is what ends here the scheme of a database or a queue? */
+static bool is_database(struct view text, size_t end)
+{
+	static const char *const schemes[PII_WORD_MAX + 1] = {
+		[4] = "amqp",
+		[5] = "amqps"
+		      "mysql"
+		      "redis"
+		      "mssql",
+		[6] = "rediss",
+		[7] = "mongodb"
+		      "mariadb",
+		[8] = "postgres",
+		[9] = "sqlserver",
+		[10] = "postgresql"
+		       "clickhouse",
+		[11] = "cockroachdb"
+		       "mongodb+srv",
+	};
+	size_t len = pii_run_back(text, end, PII_LOWER, 12);
+	if (pii_at(text, end - len - 1) == '+')
+		len += 1 + pii_run_back(text, end - len - 1, PII_LOWER, 12);
+	return pii_is_word((struct view){ text.at + end - len, len }, schemes);
+}
+
+/*
+ * postgres://user:pa/ss#w@host: a slash, # or ? that is not escaped belongs to the password, if
+ * what stands in front of it is no port. Pages and modules have an @ in their path, databases do
+ * not.
+ */
+#define PASSWORD_MAX 128
+
+static bool odd_userinfo(struct view text, size_t start, struct pii_seen *seen,
+			 struct regex_span *span)
+{
+	size_t colon = start + pii_run(text, start, PII_BASE64URL | PII_DOT, 64),
+	       password = colon + 1;
+	size_t digits = pii_run(text, password, PII_DIGIT, 6);
+	if (pii_at(text, colon) != ':' || !pii_is_at(text, password, PII_ALNUM) ||
+	    (digits && strchr(",/?#", pii_at(text, password + digits))))
+		return false;
+	size_t end = pii_run_end(&seen->runs, text, password, PII_SECRET);
+	size_t len = end - password < PASSWORD_MAX ? end - password : PASSWORD_MAX;
+	const uint8_t *mark = len ? memrchr(text.at + password, '@', len - 1) : NULL;
+	return mark && pii_hit(span, start, (size_t)(mark - text.at));
+}
+
 /* scheme://user:password@host, at the ://, whose slashes may be escaped for JSON */
 bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	size_t start = at + rule->literal_len;
 	size_t len = pii_run_end(&seen->runs, text, start, PII_AUTHORITY) - start;
-	if (len < sizeof ":p@h" - 1)
+	if (len < sizeof ":p" - 1)
 		return false;
 	/* A host follows: the last byte is none of the @ that ends the password. */
 	const uint8_t *user = text.at + start, *end = memrchr(user, '@', len - 1);
 	const uint8_t *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
-	return colon && end > colon + 1 && pii_hit(span, start, start + (size_t)(end - user));
+	if (colon && end > colon + 1)
+		return pii_hit(span, start, start + (size_t)(end - user));
+	return !end && is_database(text, at) && odd_userinfo(text, start, seen, span);
+}
+
+/* user/password, as tools of Oracle have it. */
+static bool slashed_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
+{
+	size_t slash = at + pii_run(text, at, PII_BASE64URL | PII_DOT, 64);
+	if (!pii_is_at(text, at, PII_ALNUM) || pii_at(text, slash) != '/')
+		return false;
+	size_t end = pii_run_end(&seen->runs, text, slash + 1, PII_SECRET);
+	const uint8_t *mark = memchr(text.at + slash, '@', end - slash);
+	size_t last = mark ? (size_t)(mark - text.at) : end;
+	return last > slash + 1 && pii_hit(span, at, last);
+}
+
+/* "sqlplus -s user/password@host", at the word. */
+bool pii_find_sqlplus(const struct pii_rule *rule, struct view text, size_t at,
+		      struct pii_seen *seen, struct regex_span *span)
+{
+	size_t start = at + rule->literal_len;
+	for (int i = 0; i < 4 && pii_at(text, start) == '-'; i++) {
+		start += 1 + pii_run(text, start + 1, PII_LETTER, 8);
+		if (pii_at(text, start++) != ' ')
+			return false;
+	}
+	start += pii_quote_at(text, start);
+	return slashed_at(seen, text, start, span);
+}
+
+/* "jdbc:oracle:thin:user/password@host", behind the colon. */
+bool pii_find_oracle(const struct pii_rule *rule, struct view text, size_t at,
+		     struct pii_seen *seen, struct regex_span *span)
+{
+	return slashed_at(seen, text, at + rule->literal_len, span) &&
+	       pii_at(text, span->end) == '@';
 }
 
 /* "user:password": text with a colon. */

@@ -132,7 +132,7 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, str
 	(void)rule, (void)seen;
 	size_t end = four_numbers(text, at, '.');
 	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
-	       !pii_is_glued(text, at) && !is_version(text, at, end) && pii_hit(span, at, end);
+	       !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
 /* The name of a host in a cloud, in small letters or capitals: what stands in front of its numbers;
@@ -173,7 +173,7 @@ bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, stru
 	    PII_WORD_AT(text, at + 4, "00") || PII_WORD_AT(text, at + 7, "0000"))
 		return false;
 	return !is_alnum(text, at + 11) && pii_at(text, at + 11) != '-' &&
-	       !pii_is_glued(text, at) && pii_hit(span, at, at + 11);
+	       pii_hit(span, at, at + 11);
 }
 
 /* A separator in a phone number; its length. In a URL, blanks and brackets are escaped. */

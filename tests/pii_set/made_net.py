@@ -114,7 +114,7 @@ def mac(draw):
 
 
 def escaped_mac(draw):
-    return escaped(draw, must(mac_text(draw)))
+    return escaped(draw, must(mac_text(draw).replace("-", ":")))
 
 
 def escaped_ipv4(draw):

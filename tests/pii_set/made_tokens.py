@@ -234,6 +234,16 @@ def url_credentials(draw):
                               "'%s'", '{"url":"%s"}', "git clone %s", "proxy %s, direct", "pool[%s]")) % url
 
 
+def odd_credentials(draw):
+    """Of databases: with a slash or the like in the password, and as tools of Oracle have them. The host may pass for an e-mail's."""
+    password = fill(draw.choice(("{alnum:6}/{alnum:6}", "{letter:4}#{alnum:8}", "{alnum:9}?{alnum:3}", "{base64:24}/")), draw)
+    return draw.choice(("value", "mapping")), draw.choice((
+        "postgres://‹app:«{p}»@db.example.com›/shop", "DATABASE_URL=postgresql://‹app:«{p}»@localhost›:5432/shop", "redis://‹svc:«{p}»@cache›:6379/0",
+        "mongodb+srv://‹root:«{p}»@cluster0.example.net›/x", "amqp://‹svc:«{p}»›@mq", "sqlplus ‹scott/«{t}»›@orcl", "sqlplus -s ‹app/«{t}»›@db",
+        "sqlplus -L -S ‹sys/«{t}»›@orcl as sysdba", "jdbc:oracle:thin:‹scott/«{t}»›@db:1521:orcl")).replace("{p}", "x" + password).replace(
+            "{t}", fill("{alnum:10}", draw))
+
+
 # ---- queries
 
 def query_value(draw):
@@ -262,5 +272,5 @@ RULES = {
     "jwt": [(jwt, 140)], "bearer": [(bearer, 120), (authorization, 60)], "basic": [(basic, 110)],
     "secret": [(assigned_query, 70), (assigned_fragment, 40), (assigned_parameter, 40), (assigned_command, 80), (assigned_text, 50), (assigned_colon, 60),
                (assigned_header, 40), (curl_user, 40), (element, 40), (nested, 40)],
-    "url_credentials": [(url_credentials, 140)], "url_query": [(url_query, 140)],
+    "url_credentials": [(url_credentials, 140), (odd_credentials, 40)], "url_query": [(url_query, 140)],
 }

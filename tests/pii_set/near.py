@@ -210,7 +210,8 @@ def logins(draw):
         "curl --user-agent %s:x", "curl -x proxy:3128 https://example.com/%s", "gcr.io/acme/csi-secret:v{digit:1}", "registry.example.com/%s/oauth-token:{digit:1}.{digit:2}",
         "npm run rotate-token:%s", "vault-secret:latest", "Foo[password]::%s", "Map[Token].%s", "Map<password, %s>", "Vec<Secret>::%s", "<Token>::%s", "d[token]==%s",
         "Hash#[]=", "%s[auth] == x", "authorization::Token::%s", "authorization: failed for %s", "Authorization: required", "AuthorizationFilter.%s",
-        "authorize(authorization: Authorization%s)", "SerializationToken::%s", "<passwords>%s</passwords>", "<user>%s</user>", "github.com/scott/tiger@%s", "%s/tiger@next")
+        "authorize(authorization: Authorization%s)", "SerializationToken::%s", "<passwords>%s</passwords>", "<user>%s</user>", "github.com/scott/tiger@%s", "%s/tiger@next", "postgres://db.example.com:5432/%s@x",
+        "https://example.com:8080/@scope/%s", "mongodb://h1:27017,h2:27017/%s@x", "sqlplus / as %s", "sqlplus @scripts/%s.sql", "redis://${HOST}:${PORT}/%s@x")
     ).replace("%s", word(draw), 1)
 
 

@@ -112,6 +112,14 @@
 #define TWO_PLACES "(?=" DRAWN_BYTE "*[0-9](?:(?![0-9])" DRAWN_BYTE ")+[0-9])"
 /* A name in brackets, which may be escaped, is a part of another one. */
 #define PART_END "(?:\\]|%(?:25)*5d)"
+/* Of a database, without an @ in what another URL has in front of its path; not behind a port. */
+#define AUTHORITY "[^\\s?\"'<>\\/\\\\#]"
+#define ODD_USERINFO(slashes) \
+	"(?<=(?<![a-z+])amqp|(?<![a-z+])amqps|(?<![a-z+])mysql|(?<![a-z+])redis|(?<![a-z+])rediss|" \
+	"(?<![a-z+])mssql|(?<![a-z+])mongodb|(?<![a-z])mongodb\\+srv|(?<![a-z+])mariadb|" \
+	"(?<![a-z+])postgres|(?<![a-z+])postgresql|(?<![a-z+])sqlserver|(?<![a-z+])clickhouse|" \
+	"(?<![a-z+])cockroachdb)" slashes "(?!" AUTHORITY "*@" AUTHORITY ")" \
+	"([A-Za-z0-9_.-]{0,64}+:(?![0-9]{1,6}+(?:[,\\/?#]|\\x00|\\z))(?=[A-Za-z0-9])[^\\s\"'<>&;]+)"
 #define SPACED_MARK "(?:" NAME_QUOTE " {1,4}:| {1,4}=) {1,4}"
 #define DOMAIN_NAME \
 	"(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}"
@@ -121,8 +129,8 @@
 #define CARD_GROUPS(gap) \
 	"[2-8][0-9]{3}" gap "(?:[0-9]{4}" gap "[0-9]{4}" gap "[0-9]{1,4}(?:(?<=[0-9]{4})" gap \
 	"[0-9]{1,3})?|[0-9]{6}" gap "[0-9]{1,5})"
-#define MAC(gap) \
-	ALONE "(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR "){5}(?:" gap PAIR gap PAIR \
+#define MAC(front, gap) \
+	front "(?<!(?<![A-Za-z0-9])" PAIR gap ")" PAIR "(?:" gap PAIR "){5}(?:" gap PAIR gap PAIR \
 	      ")?"
 #define HOME_OF(word) \
 	HOME_FRONT "(?|()\\/" word "\\/|\\\\()\\/" word "\\\\\\/)(?:\\/|\\.\\/)*+(" NAME ")"
@@ -145,8 +153,8 @@ static const struct reference_rule {
 	{ PII_IPV4, "[0-9]{1,3}(?:\\.[0-9]{1,3}){3}", is_ipv4 },
 	{ PII_IPV4, ALONE "(?i:ip|ec2)-([0-9]{1,3}(?:-[0-9]{1,3}){3})", is_ipv4_host },
 	{ PII_IPV6, "::1", is_loopback },
-	{ PII_MAC, MAC(":"), is_mac },
-	{ PII_MAC, MAC("-"), is_mac },
+	{ PII_MAC, MAC(ALONE, ":"), is_mac },
+	{ PII_MAC, MAC("(?<![A-Za-z0-9])", "-"), is_mac },
 	{ PII_MAC, "[0-9A-Fa-f]{4}\\.[0-9A-Fa-f]{4}\\.[0-9A-Fa-f]{4}", is_mac_dotted },
 	{ PII_IPV6, "[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:(?:\\.[0-9]{1,3}){3})?", is_ipv6 },
 	{ PII_JWT, "ImFsZyI" JWT_PARTS, is_jwt },
@@ -226,6 +234,10 @@ static const struct reference_rule {
 	{ PII_CREDENTIAL, "(?s)(?<=[ \\t\"',[])-[BGIJLNORSafgijklnpqsv]{1,7}[uU](?=[ =])[ =,\"'\\\\]{0,6}+(.)", is_of_curl },
 	{ PII_URL_CREDENTIALS, ":\\\\\\/\\\\\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
 	{ PII_URL_CREDENTIALS, ":\\/\\/([^\\s?\"'<>\\/\\\\#]+)@(?=[^\\s?\"'<>\\/\\\\#])", is_userinfo },
+	{ PII_URL_CREDENTIALS, ODD_USERINFO(":\\/\\/"), is_odd_userinfo },
+	{ PII_URL_CREDENTIALS, ODD_USERINFO(":\\\\\\/\\\\\\/"), is_odd_userinfo },
+	{ PII_URL_CREDENTIALS, "sqlplus (?:-[A-Za-z]{0,8}+ ){0,4}+" NAME_QUOTE "+((?=[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}+\\/[^\\s\"'<>&;@]+)" },
+	{ PII_URL_CREDENTIALS, "oracle:thin:((?=[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}+\\/[^\\s\"'<>&;@]+)(?=@)" },
 	{ PII_HOME_DIRECTORY, HOME_OF("home[0-9]{0,2}"), is_home },
 	{ PII_HOME_DIRECTORY, HOME_OF("Users"), is_users },
 	{ PII_HOME_DIRECTORY, NO_DRIVE ON_SHARE("0"), is_windows },

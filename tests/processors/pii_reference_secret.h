@@ -85,6 +85,19 @@ static bool is_userinfo(struct view text, struct regex_span *span)
 	return colon && colon + 1 < text.at + span->end;
 }
 
+/* Up to the last @, of as many bytes as a password may have. */
+static bool is_odd_userinfo(struct view text, struct regex_span *span)
+{
+	size_t password = span->start, end;
+	while (text.at[password++] != ':')
+		;
+	end = span->end - password > 128 ? password + 128 : span->end;
+	while (--end > password && text.at[end - 1] != '@')
+		;
+	span->end = end - 1;
+	return end > password;
+}
+
 /* Where the last such byte in front of a value is. */
 static size_t mark_before(struct view text, size_t value, const char *marks)
 {
