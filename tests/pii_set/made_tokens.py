@@ -238,7 +238,7 @@ def odd_credentials(draw):
     """Of databases: with a slash or the like in the password, and as tools of Oracle have them. The host may pass for an e-mail's."""
     password = fill(draw.choice(("{alnum:6}/{alnum:6}", "{letter:4}#{alnum:8}", "{alnum:9}?{alnum:3}", "{base64:24}/")), draw)
     return draw.choice(("value", "mapping")), draw.choice((
-        "postgres://‹app:«{p}»@db.example.com›/shop", "DATABASE_URL=postgresql://‹app:«{p}»@localhost›:5432/shop", "redis://‹svc:«{p}»@cache›:6379/0",
+        "postgres://‹app:«{p}»@db.example.com›/shop", "DATABASE_URL=postgresql://‹app:«{p}»@localhost›:5432/shop", "redis://‹svc:«{p}»@cache:6379/0›",
         "mongodb+srv://‹root:«{p}»@cluster0.example.net›/x", "amqp://‹svc:«{p}»›@mq", "sqlplus ‹scott/«{t}»›@orcl", "sqlplus -s ‹app/«{t}»›@db",
         "sqlplus -L -S ‹sys/«{t}»›@orcl as sysdba", "jdbc:oracle:thin:‹scott/«{t}»›@db:1521:orcl")).replace("{p}", "x" + password).replace(
             "{t}", fill("{alnum:10}", draw))

@@ -58,7 +58,7 @@
 	"(?i)(?<![\\/\\\\])[\\/\\\\]{" two "}(?:\\?[\\/\\\\]{" one "}(?-i:UNC)[\\/\\\\]{" one \
 	"})?(?:" NAME_BYTE "{1,63}[\\/\\\\]{" one "}){" names "}" NAME_BYTE "{1,63}" last \
 	"()" HOMES no_more WINDOWS_USER
-/* Behind a drive, the directory of homes is no server: what follows is a user, whatever its name. */
+/* Behind a drive, the directory of homes is no server: a user follows, whatever its name. */
 #define NO_DRIVE "(?i)(?!(?<=[a-z]:)[\\\\\\/]{1,4}(?:users|documents and settings)[\\\\\\/])"
 #define ON_SHARE(names) SHARED(names, "2", "1", "\\\\", NO_MORE("\\\\"))
 #define ON_ESCAPED_SHARE(names) SHARED(names, "4", "2", "[\\/\\\\]\\\\", NO_MORE("[\\/\\\\]\\\\"))
