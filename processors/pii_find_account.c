@@ -299,6 +299,8 @@ bool pii_find_card_any(const struct pii_rule *rule, struct view text, size_t at,
 		       struct pii_seen *seen, struct regex_span *span)
 {
 	uint8_t behind = pii_at(text, at + 4);
+	if (text.at[at] < '2' || text.at[at] > '8')
+		return false;
 	if (pii_is(behind, PII_DIGIT) || behind == ' ' || behind == '-')
 		return pii_find_card(rule, text, at, seen, span);
 	return card_gap(text, at + 4) && pii_find_card_groups(rule, text, at, seen, span);

@@ -42,12 +42,17 @@ static inline size_t escape_end(struct view text, size_t at)
 	return digits == at + 1 || kind == 'x' ? digits_end(text, digits) : 0;
 }
 
+#define EFFORT_OTHER 130 /* less than a call: mostly something else follows */
+
 bool pii_find_escaped(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
 	size_t end = escape_end(text, at);
-	return end && pii_is_at(text, end + rule->min - 1, rule->kinds) &&
-	       rule->escaped(rule, text, end, seen, span);
+	if (end && pii_is_at(text, end + rule->min - 1, rule->kinds) &&
+	    rule->escaped(rule, text, end, seen, span))
+		return true;
+	seen->runs.effort += EFFORT_OTHER;
+	return false;
 }
 
 /* Four numbers up to 255 with the same separator; where they end, 0: they are none. */
