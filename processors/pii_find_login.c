@@ -301,6 +301,8 @@ static bool is_of_curl(struct pii_seen *seen, struct view text, size_t dash)
 	return false;
 }
 
+#define EFFORT_USER 150
+
 /* A user and a password behind an option of curl that ends at `start`. */
 static bool user_at(struct pii_seen *seen, struct view text, size_t dash, size_t start,
 		    struct regex_span *span)
@@ -310,6 +312,7 @@ static bool user_at(struct pii_seen *seen, struct view text, size_t dash, size_t
 	bool quoted = text.at[start - 1] == '"' || text.at[start - 1] == '\'';
 	size_t end = quoted ? pii_quoted_end(text, start)
 			    : pii_run_end(&seen->runs, text, start, PII_SECRET);
+	seen->runs.effort -= EFFORT_USER;
 	return end > start + 1 && memchr(text.at + start, ':', end - start) &&
 	       is_of_curl(seen, text, dash) && pii_hit(span, start, end);
 }
