@@ -186,7 +186,7 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
 	seen->runs.effort -= EFFORT_BYTE * (int64_t)(g.end - at);
-	if (g.colons >= 6 && pii_at(text, g.end) == '.')
+	if ((g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.')
 		seen->runs.effort -= EFFORT_DOTTED;
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
 	pass_over(text, &g, assigned, seen);

@@ -243,7 +243,7 @@ static size_t part_end(struct view text, size_t end)
 	return closed && is_bracket_before(text, name_start(text, part)) ? part : end;
 }
 
-#define EFFORT_VALUE 130 /* behind the name of a secret */
+#define EFFORT_VALUE 100 /* behind the name of a secret */
 
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
 bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
@@ -306,7 +306,7 @@ bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t a
 	size_t name = at - quote_before(text, 0, at), value = mark_end(text, at);
 	if (!value || !is_secret(text, name))
 		return false;
-	seen->runs.effort -= 3 * EFFORT_VALUE;
+	seen->runs.effort -= 2 * EFFORT_VALUE;
 	return quoted_at(text, value + blanks_at(text, value), span);
 }
 
@@ -406,7 +406,7 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	(void)rule;
 	if (!is_secret(text, at))
 		return false;
-	seen->runs.effort -= 3 * EFFORT_VALUE;
+	seen->runs.effort -= 2 * EFFORT_VALUE;
 	size_t value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;

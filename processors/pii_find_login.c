@@ -122,11 +122,14 @@ static size_t blank_at(struct view text, size_t at)
 	return byte == ' ' || byte == '\t' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
+#define EFFORT_BASIC 150
+#define EFFORT_BASE64 10 /* a character */
+
 /* At the word "Basic". */
 bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t start = at + 5, gap = 1;
 	if (!PII_LETTERS_AT(text, at, "basic"))
 		return false;
@@ -140,6 +143,7 @@ bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, st
 		return false;
 	for (int i = 0; i < 2 && pii_at(text, start + len) == '='; i++)
 		len++;
+	seen->runs.effort -= EFFORT_BASIC + EFFORT_BASE64 * (int64_t)len;
 	return is_user_and_password((struct view){ text.at + start, len }) &&
 	       pii_hit(span, start, start + len);
 }

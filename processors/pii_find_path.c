@@ -191,7 +191,7 @@ static size_t siblings_end(struct view text, size_t end)
 	return end;
 }
 
-#define EFFORT_HOME 150 /* behind its directory */
+#define EFFORT_HOME 120 /* behind its directory */
 
 /* /home/NAME, /home2/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON,
  * both slashes may be escaped (\/home\/). */

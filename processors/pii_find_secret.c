@@ -45,8 +45,8 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-#define EFFORT_BYTE 10 /* of a local part or a domain */
-#define EFFORT_ADDRESS 80
+#define EFFORT_BYTE 8 /* of a local part or a domain */
+#define EFFORT_ADDRESS 100
 
 static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const uint8_t *end,
 			       struct domain *domain)

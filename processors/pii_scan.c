@@ -36,8 +36,8 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
 
 /* The effort of a step, as measured: a place that is looked at, its runs, a function, a match. */
 #define EFFORT_PLACE 40
-#define EFFORT_RUNS 80
-#define EFFORT_CALL 190
+#define EFFORT_RUNS 75
+#define EFFORT_CALL 150
 #define EFFORT_MATCH 250
 
 struct scan {
