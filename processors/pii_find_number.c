@@ -42,7 +42,7 @@ static inline size_t escape_end(struct view text, size_t at)
 	return digits == at + 1 || kind == 'x' ? digits_end(text, digits) : 0;
 }
 
-#define EFFORT_OTHER 130 /* less than a call: mostly something else follows */
+#define EFFORT_OTHER 75 /* less than a call: mostly something else follows */
 
 bool pii_find_escaped(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)

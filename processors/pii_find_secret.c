@@ -46,7 +46,7 @@ struct domain {
 };
 
 #define EFFORT_BYTE 8 /* of a local part or a domain */
-#define EFFORT_ADDRESS 100
+#define EFFORT_ADDRESS 140
 
 static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const uint8_t *end,
 			       struct domain *domain)

@@ -312,7 +312,7 @@ static bool search_rules(const struct pii_engine *engine, struct pii_found *foun
 	s.wake = SIZE_MAX;
 	s.seen.runs.count = 0;
 	s.seen.runs.effort = (int64_t)engine->effort *
-			(int64_t)(text.len < PII_EFFORT_MIN ? PII_EFFORT_MIN : text.len);
+			     (int64_t)(text.len < PII_EFFORT_MIN ? PII_EFFORT_MIN : text.len);
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
 		if (rules[word])
 			memset(s.from + word * 64, 0, 64 * sizeof *s.from);

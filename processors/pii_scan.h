@@ -26,7 +26,7 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
  * command lines need less than a third of it. What is charged is what a step costs on average, so
  * no timer is read and a string has the same verdict everywhere.
  */
-#define PII_EFFORT 60
+#define PII_EFFORT 50
 #define PII_EFFORT_MIN 64
 
 /* A rule whose detector is used in some role. */

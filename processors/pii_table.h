@@ -563,7 +563,7 @@ PII_PART(WORKSPACE, "workspace", true, ROLE(FUNCTION) | ROLE(FILE) | ROLE(MAPPIN
 		.needs = { .classes = PII_HAS_COLON, .colons = 1, .length = 9 } }))
 
 PII_PART(TOO_LONG, "too_long", true, 0,
-	"A string that is replaced as a whole: larger than 8 KiB, if it could contain a match; with more than 512 matches; if what looks like a match is so dense in it that the search would cost more than three times what it costs in other strings of its length; or if the search for one of your patterns exceeds its limit.",
+	"A string that is replaced as a whole: larger than 8 KiB, if it could contain a match; with more than 512 matches; if what looks like a match is so dense in it that the search would take several times as long as in other strings; or if the search for one of your patterns exceeds its limit.",
 	"Larger strings without any characters that could match, and names of functions, which need less than a third of what is allowed.",
 	"The selection of the other detectors.",
 	EXAMPLES({ 0 }), OTHERS(NULL), RULES())

@@ -52,8 +52,8 @@ static bool is_same(const struct pii_verdict *a, const struct pii_verdict *b,
 	       (!a->text.len || memcmp(a->text.at, text_of_b, a->text.len) == 0);
 }
 
-static void scan_both_ways(struct pii_engine *by, struct pii_scratch *with,
-			   enum site_role role, struct view text)
+static void scan_both_ways(struct pii_engine *by, struct pii_scratch *with, enum site_role role,
+			   struct view text)
 {
 	static uint8_t first[1 << 20];
 	struct pii_verdict all = pii_scan_plain(by, with, role, text, false);
