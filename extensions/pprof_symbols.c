@@ -196,7 +196,7 @@ static void add_hex(char *out, size_t size, const unsigned char *bytes, int coun
 
 bool symbols_module(struct symbols *symbols, uint64_t pc, struct symbol_module *out)
 {
-	const unsigned char *id;
+	const unsigned char *id = NULL;
 	GElf_Addr where;
 	Dwarf_Addr start, end, bias;
 	const char *file = NULL;
@@ -208,7 +208,8 @@ bool symbols_module(struct symbols *symbols, uint64_t pc, struct symbol_module *
 				       .end = end,
 				       .path = file ? file : or_empty(name),
 				       .has_debug = dwfl_module_getdwarf(module, &bias) != NULL };
-	add_hex(out->build_id, sizeof out->build_id, id, dwfl_module_build_id(module, &id, &where));
+	int id_len = dwfl_module_build_id(module, &id, &where);
+	add_hex(out->build_id, sizeof out->build_id, id, id_len);
 	return true;
 }
 

@@ -292,6 +292,9 @@ static bool unknown(struct error *err)
 
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
 {
+	static const uint8_t nothing[1];
+	if (!in.len)
+		in.at = nothing; /* an empty body has no address, and nothing is added to NULL */
 	switch (coding) {
 	case CODING_IDENTITY:
 		return bytes_add(out, in.at, in.len) || compress_output_exceeded(out, err);

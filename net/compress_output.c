@@ -6,8 +6,11 @@ enum { GUESS_RATIO = 32, GUESS_MIN = 1024 };
 
 void compress_output_reserve(struct bytes *out, size_t guess)
 {
-	size_t left = out->max - out->len;
-	bytes_reserve(out, guess < left ? guess : left);
+	size_t left = out->max - out->len, more = guess < left ? guess : left;
+	if (!out->at)
+		bytes_enlarge(out, more);
+	else
+		bytes_reserve(out, more);
 }
 
 bool compress_output_grow(struct bytes *out)

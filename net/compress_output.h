@@ -8,12 +8,13 @@
 /* What the codecs of net/compress share: output that grows towards its maximum, and the two errors
  * of a decoder. [any thread] */
 
-/* Makes room for `guess` more bytes, or for as many as the maximum permits. */
+/* Makes room for `guess` more bytes, or for as many as the maximum permits. Decoders require a
+ * buffer: there is one afterwards, also of a maximum of 0. */
 void compress_output_reserve(struct bytes *out, size_t guess);
 /* Doubles the room after len; false at the maximum. */
 bool compress_output_grow(struct bytes *out);
 /* The first room for a stream that claims to decompress to `claimed` bytes, which is bounded by the
- * size of the stream. Never 0, because decoders require a buffer. */
+ * size of the stream. Never 0. */
 size_t compress_output_guess(struct view in, uint64_t claimed);
 
 /* Both return false. */

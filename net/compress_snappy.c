@@ -67,8 +67,8 @@ static bool inflate_block(struct view in, size_t offset, size_t max, struct byte
 	if (size > out->max - out->len)
 		return compress_output_exceeded(out, err);
 	compress_output_reserve(out, size ? size : 1);
-	uint8_t nothing, *to = out->at ? out->at + out->len : &nothing;
-	if (snappy_uncompress((const char *)in.at, in.len, (char *)to, &size) != SNAPPY_OK)
+	char *to = (char *)out->at + out->len;
+	if (snappy_uncompress((const char *)in.at, in.len, to, &size) != SNAPPY_OK)
 		return compress_output_damaged("snappy", offset, err);
 	out->len += size;
 	return true;

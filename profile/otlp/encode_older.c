@@ -82,6 +82,8 @@ static bool encode(const struct packet *packet, visit_profile *renumber, struct 
 	struct view sealed = bytes_view(&packet->otlp);
 	if (!bytes_add(out, sealed.at, sealed.len))
 		return error_set(err, ERROR_TOO_LARGE, "the request exceeds %zu bytes", out->max);
+	if (!sealed.len)
+		return true;
 	struct older older = { sealed.at, out->at + out->len - sealed.len };
 	each_profile(sealed, renumber, &older);
 	return true;

@@ -241,6 +241,15 @@ static void every_truncation_is_an_error(void **state)
 	}
 }
 
+static void an_empty_body_is_an_error(void **state)
+{
+	(void)state;
+	for (int c = 0; c < CODINGS; c++) {
+		check_fails(codings[c], (struct view){ NULL, 0 }, MIB, ERROR_INVALID);
+		check_fails(codings[c], (struct view){ NULL, 0 }, 0, ERROR_INVALID);
+	}
+}
+
 static void trailing_bytes_are_an_error(void **state)
 {
 	(void)state;
@@ -354,6 +363,7 @@ int main(void)
 		cmocka_unit_test(bombs_stop_at_the_cap),
 		cmocka_unit_test(a_bomb_that_lies_about_its_size_stops_at_the_cap),
 		cmocka_unit_test(every_truncation_is_an_error),
+		cmocka_unit_test(an_empty_body_is_an_error),
 		cmocka_unit_test(trailing_bytes_are_an_error),
 		cmocka_unit_test(foreign_formats_are_refused),
 		cmocka_unit_test(noise_and_runs_round_trip),

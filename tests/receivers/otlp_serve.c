@@ -222,14 +222,16 @@ static void *work(void *argument)
 static void obey(struct gate *gate, const char *line)
 {
 	pthread_mutex_lock(&mutex);
-	if (strcmp(line, "last") == 0)
+	if (strcmp(line, "last") == 0) {
 		puts(last);
-	else if (strcmp(line, "charged") == 0)
+	} else if (strcmp(line, "charged") == 0) {
 		printf("%lld %lld%s\n", (long long)gate->now, (long long)gate->most, reasons);
-	else if (strcmp(line, "here") == 0)
+	} else if (strcmp(line, "here") == 0) {
 		printf("%d\n", runs_here);
-	else if (strncmp(line, "limit ", 6) == 0)
-		printf("%lld\n", (long long)(gate->limit = atoll(line + 6)));
+	} else if (strncmp(line, "limit ", 6) == 0) {
+		gate->limit = atoll(line + 6);
+		printf("%lld\n", (long long)gate->limit);
+	}
 	pthread_mutex_unlock(&mutex);
 }
 
