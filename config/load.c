@@ -38,6 +38,7 @@ static void absorb(struct node *into, struct node *map)
 {
 	for (size_t i = 0; i < map->count; i++)
 		merge_child(into, map->children[i]);
+	into->broken |= map->broken;
 	map->count = 0;
 	node_unref(&map);
 }

@@ -28,6 +28,19 @@ static bool is_variable_name(const char *name, size_t len)
 	return len > 0;
 }
 
+/* What follows the characters of a name is not repeated: it may be a default, as in a shell's
+ * ${NAME-DEFAULT}. */
+static bool refuse_name(const char *name, size_t len, struct error *err)
+{
+	size_t known = 0;
+	while (isalnum((unsigned char)name[known]) || name[known] == '_')
+		known++;
+	return error_set(err, ERROR_CONFIG,
+			 "environment variable \"%.*s%s\" has invalid name: must match regex "
+			 "^[a-zA-Z_][a-zA-Z0-9_]*$",
+			 (int)(known < 100 ? known : 100), name, known < len ? "..." : "");
+}
+
 static bool read_env(const struct config_sources *sources, const char *rest, struct bytes *out,
 		     bool *unset, struct error *err)
 {
@@ -41,10 +54,7 @@ static bool read_env(const struct config_sources *sources, const char *rest, str
 				 "${env:NAME:-DEFAULT}",
 				 (int)(colon < 100 ? colon : 100), rest);
 	if (!is_variable_name(rest, len))
-		return error_set(err, ERROR_CONFIG,
-				 "environment variable \"%.*s\" has invalid name: must match regex "
-				 "^[a-zA-Z_][a-zA-Z0-9_]*$",
-				 (int)(len < 100 ? len : 100), rest);
+		return refuse_name(rest, len, err);
 	char *name = memory_text_of(rest, len);
 	const char *value = getenv(name);
 	if (!value && mark)

@@ -280,21 +280,21 @@ static bool merge_into(struct builder *b, struct node *map, struct node *from, i
 	return ok;
 }
 
+/* Entries with the same key in the order in which they are written. */
 static int by_key(const void *a, const void *b)
 {
-	const struct node *x = **(struct node * *const *)a, *y = **(struct node * *const *)b;
-	int order = strcmp(x->key, y->key);
-	if (order != 0)
-		return order;
-	return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-				  : x->column - y->column;
+	struct node **x = *(struct node * *const *)a, **y = *(struct node * *const *)b;
+	int order = strcmp((*x)->key, (*y)->key);
+	return order ? order : (x > y) - (x < y);
 }
 
 static void refuse_twice(struct builder *b, const struct node *first, struct node **again)
 {
 	struct error why;
-	node_error(*again, "", &why, "key \"%.100s\" is already defined at line %d", first->key,
-		   first->line);
+	char line[32] = "";
+	if (first->line)
+		snprintf(line, sizeof line, " at line %d", first->line);
+	node_error(*again, "", &why, "key \"%.100s\" is already defined%s", first->key, line);
 	problems_add(b->problems, &why);
 	node_unref(again);
 }

@@ -27,22 +27,16 @@ static bool is_declared(const struct inventory *inventory, enum component_kind k
 	       (connects && inventory_find(inventory, COMPONENT_CONNECTOR, id));
 }
 
-/* A declaration in the section that has an error, which has been reported, and may be the one of
- * this ID: its type is unknown, or the section as a whole. */
+/* A declaration of this ID that has an error, which has been reported: its type is unknown, or it is
+ * the section as a whole. */
 static bool is_written_in(const struct inventory *inventory, enum component_kind kind,
 			  const char *id, const struct problems *problems)
 {
 	const char *name = component_section_names[kind];
 	const struct node *section = node_get(inventory->root, name);
-	struct suggest suggest = { .name = id };
-	if (inventory_is_elsewhere(inventory, name, problems) ||
-	    (section && section->kind != NODE_NULL && section->kind != NODE_MAP) ||
-	    node_get(section, id))
-		return true;
-	for (size_t i = 0; section && i < section->count; i++)
-		if (!inventory_find(inventory, kind, section->children[i]->key))
-			suggest_try(&suggest, section->children[i]->key);
-	return suggest.best;
+	return inventory_is_elsewhere(inventory, name, problems) || node_get(section, id) ||
+	       (section &&
+		(section->broken || (section->kind != NODE_NULL && section->kind != NODE_MAP)));
 }
 
 static bool is_written(const struct inventory *inventory, enum component_kind kind, const char *id,
@@ -51,6 +45,25 @@ static bool is_written(const struct inventory *inventory, enum component_kind ki
 	bool connects = kind == COMPONENT_RECEIVER || kind == COMPONENT_EXPORTER;
 	return is_written_in(inventory, kind, id, problems) ||
 	       (connects && is_written_in(inventory, COMPONENT_CONNECTOR, id, problems));
+}
+
+/* The same of an ID that this one may be meant to be. */
+static void suggest_written(const struct inventory *inventory, enum component_kind kind,
+			    struct suggest *suggest)
+{
+	const struct node *section = node_get(inventory->root, component_section_names[kind]);
+	for (size_t i = 0; section && i < section->count; i++)
+		if (!inventory_find(inventory, kind, section->children[i]->key))
+			suggest_try(suggest, section->children[i]->key);
+}
+
+static bool is_meant(const struct inventory *inventory, enum component_kind kind, const char *id)
+{
+	struct suggest suggest = { .name = id };
+	suggest_written(inventory, kind, &suggest);
+	if (kind == COMPONENT_RECEIVER || kind == COMPONENT_EXPORTER)
+		suggest_written(inventory, COMPONENT_CONNECTOR, &suggest);
+	return suggest.best;
 }
 
 static void suggest_id(const struct inventory *inventory, enum component_kind kind,
@@ -91,6 +104,8 @@ static bool check_name(const struct inventory *inventory, char **name, enum comp
 	config_id_fini(&id);
 	if (is_declared(inventory, kind, *name))
 		return true;
+	if (is_written(inventory, kind, *name, problems))
+		return false;
 	const char *shown = at->reference ? at->reference : *name;
 	if (*kinds_of(inventory, *name, kinds)) {
 		node_error(at, path, &placed,
@@ -98,7 +113,7 @@ static bool check_name(const struct inventory *inventory, char **name, enum comp
 			   component_kind_names[kind], shown, shown, kinds);
 		return problems_add_at(problems, at, &placed);
 	}
-	if (is_written(inventory, kind, *name, problems))
+	if (is_meant(inventory, kind, *name))
 		return false;
 	struct suggest suggest = { .name = at->reference ? NULL : *name };
 	suggest_id(inventory, kind, &suggest);

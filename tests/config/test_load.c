@@ -102,6 +102,7 @@ static void sets_come_last(void **state)
 		{ "a=", "{a: null}" },
 		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
 		{ "a.b", "the first --set: missing equals sign; write --set KEY=VALUE" },
+		{ "a={x: 1, y: 2, x: 3}", "--set a: key \"x\" is already defined" },
 		{ "a=b: c",
 		  "--set a: not valid YAML: mapping values are not allowed in this context" },
 	};
@@ -172,6 +173,9 @@ static void bad_references_are_refused(void **state)
 		{ "x: 1\na:\n  - ${env:1x}",
 		  "yaml:3:5: a[0]: environment variable \"1x\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
+		{ "a: ${PC_NONE-hunter2}",
+		  "yaml:1:1: a: environment variable \"PC_NONE...\" has invalid name: must match "
+		  "regex ^[a-zA-Z_][a-zA-Z0-9_]*$" },
 		{ "a: ${}",
 		  "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },

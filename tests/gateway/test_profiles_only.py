@@ -90,7 +90,7 @@ def test_components_are_not_called_unused_while_a_source_is_missing(build, tmp_p
     ("receivers: [otlp, \" pprof \"]", "receivers: [otlp, ppprof]",
      'service::pipelines::profiles: references receiver "ppprof" which is not configured (did you mean `pprof`?)'),
     ("receivers: [otlp, \" pprof \"]", "receivers: [otlp, '${env:NO-NAME}']",
-     'service::pipelines::profiles::receivers[1]: environment variable "NO-NAME" has invalid name: must match regex ^[a-zA-Z_][a-zA-Z0-9_]*$'),
+     'service::pipelines::profiles::receivers[1]: environment variable "NO..." has invalid name: must match regex ^[a-zA-Z_][a-zA-Z0-9_]*$'),
     ("    profiles: {", "    logs: {", "service::pipelines: service must have at least one pipeline"),
 ])
 def test_an_error_that_hides_what_is_used_makes_nothing_unused(build, tmp_path, old, new, error):
