@@ -70,7 +70,7 @@ static bool create(struct graph *g, struct instance *instance, const struct pipe
 		   struct error *err)
 {
 	const struct component_factory *factory = instance->declared->factory;
-	error_clear(&g->missing.err);
+	g->missing.reason = NULL;
 	make_host(g, instance, path);
 	instance->self = memory_new(factory->size);
 	return (factory->create(instance->self, instance->declared->config, &instance->host, err) ||
@@ -129,7 +129,7 @@ static bool is_connector(const struct graph *g, const char *id)
 static bool build_exporter(struct graph *g, const struct declared *d, struct error *err)
 {
 	struct instance *instance = append_instance(g, d);
-	error_clear(&g->missing.err);
+	g->missing.reason = NULL;
 	struct storage *storage = graph_storage(g, inventory_delivery(d));
 	instance->exporter =
 		exporters_borrow(g->options.exporters, d, storage, graph_authenticators(g), err);

@@ -42,9 +42,9 @@ struct reception {
 
 /* An extension that a component names does not exist. */
 struct missing {
-	struct error err;   /* ERROR_NONE: all exist */
-	const char *key;    /* of the component that names it */
-	char id[PATH_TEXT]; /* as far as it fits */
+	const char *reason;     /* NULL: all exist */
+	const char *key, *what; /* of the component that names it; before its ID in the error */
+	char id[PATH_TEXT];     /* as far as it fits */
 };
 
 struct graph {

@@ -6,21 +6,19 @@
 
 /* The extensions that components name by their IDs. */
 
-/* key: that of the component, which has the ID as its value. */
-static void *refuse(struct graph *g, const char *key, const char *id, const char *text)
+/* key: that of the component, which has the ID as its value. what: "" or a word before the ID. */
+static void *refuse(struct graph *g, const char *key, const char *what, const char *id,
+		    const char *reason)
 {
-	g->missing.key = key;
+	g->missing = (struct missing){ .key = key, .what = what, .reason = reason };
 	snprintf(g->missing.id, sizeof g->missing.id, "%s", id);
-	error_set(&g->missing.err, ERROR_CONFIG, "%s", text);
 	return NULL;
 }
 
 static struct authenticator *refuse_authenticator(struct graph *g, const char *id,
 						  const char *reason)
 {
-	struct error why;
-	error_set(&why, ERROR_CONFIG, "failed to resolve authenticator \"%s\": %s", id, reason);
-	return refuse(g, "authenticator", id, why.text);
+	return refuse(g, "authenticator", "authenticator ", id, reason);
 }
 
 /* Is it listed, but has an error, which has been reported? */
@@ -52,9 +50,7 @@ struct authenticators graph_authenticators(struct graph *g)
 
 static struct storage *refuse_storage(struct graph *g, const char *id, const char *reason)
 {
-	struct error why;
-	error_set(&why, ERROR_CONFIG, "failed to resolve \"%s\": %s", id, reason);
-	return refuse(g, "storage", id, why.text);
+	return refuse(g, "storage", "", id, reason);
 }
 
 static struct storage *find_storage(struct graph *g, const char *id)
@@ -78,13 +74,14 @@ struct storage *graph_storage(struct graph *g, const struct delivery_config *con
 bool graph_resolved(struct graph *g, const struct declared *declared, struct error *err)
 {
 	char path[PATH_TEXT];
-	struct missing *m = &g->missing;
-	if (m->err.kind == ERROR_NONE)
+	const struct missing m = g->missing;
+	if (!m.reason)
 		return true;
 	snprintf(path, sizeof path, "%s", declared->path);
-	const struct node *at = node_find(declared->node, m->key, m->id, path);
-	node_error(at ? at : declared->node, path, err, "%s", m->err.text);
-	error_clear(&m->err);
+	const struct node *at = node_find(declared->node, m.key, m.id, path);
+	node_error(at ? at : declared->node, path, err, "failed to resolve %s\"%s\": %s", m.what,
+		   at ? node_shown(at) : m.id, m.reason);
+	g->missing.reason = NULL;
 	return false;
 }
 
@@ -111,7 +108,7 @@ static void visit_name(void *context, const struct config_spot *spot)
 	const struct naming *naming = context;
 	const char *id = spot->row->type == CONFIG_STRING ? *(char *const *)spot->member : NULL;
 	struct error why;
-	error_clear(&naming->graph->missing.err);
+	naming->graph->missing.reason = NULL;
 	if (!id || problems_has(naming->problems, spot->node))
 		return;
 	resolve_key(naming->graph, spot, id);
