@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 
+/* A destination that always answers at once must not keep us busy. */
 #define DELAY_MIN_NS 10000000
 #define DELAY_MAX_NS (INT64_C(1) << 62)
 #define ASKED_MAX_NS INT64_C(3600000000000)

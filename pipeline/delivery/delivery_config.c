@@ -14,8 +14,6 @@ enum {
 	BATCH_BYTES = 3 << 20 /* as the processor batch has it: below the 4 MiB of a receiver */
 };
 
-/* A destination that always answers at once must not keep us busy. */
-
 static const char *const orders[] = { "oldest", "newest", NULL };
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
 static const char *const batch_sizers[] = { "queue", "items", "bytes", NULL };

@@ -27,8 +27,8 @@ static bool is_declared(const struct inventory *inventory, enum component_kind k
 	       (connects && inventory_find(inventory, COMPONENT_CONNECTOR, id));
 }
 
-/* A declaration of this ID that has an error, which has been reported: its type is unknown, or it is
- * the section as a whole. */
+/* A declaration of this ID that has an error, which has been reported: its type is unknown, or the
+ * error is that of the section as a whole. */
 static bool is_written_in(const struct inventory *inventory, enum component_kind kind,
 			  const char *id, const struct problems *problems)
 {
