@@ -307,10 +307,10 @@ void outage_drops(struct outage *o, const struct outage_loss *loss)
 	pthread_mutex_unlock(&o->lock);
 }
 
-void outage_succeeded(struct outage *o)
+void outage_succeeded(struct outage *o, bool whole)
 {
 	atomic_store_explicit(&o->succeeded_at, clock_now(), memory_order_relaxed);
-	if (!atomic_load_explicit(&o->failing, memory_order_relaxed))
+	if (!whole || !atomic_load_explicit(&o->failing, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&o->lock);
 	if (atomic_exchange(&o->failing, false) && o->announced) {

@@ -83,8 +83,9 @@ void outage_failed(struct outage *outage, const struct send_result *result, char
 void outage_retries(struct outage *outage, uint32_t attempts, uint64_t delay_ns);
 /* [loop thread] */
 void outage_drops(struct outage *outage, const struct outage_loss *loss);
-/* [any thread] An attempt has succeeded. */
-void outage_succeeded(struct outage *outage);
+/* [any thread] An attempt has succeeded. whole: the destination does not fail any more; false: one
+ * of its members still does. */
+void outage_succeeded(struct outage *outage, bool whole);
 /* [any thread] False: it is not failing; else *why is the last failure, with literal strings. */
 bool outage_is_failing(struct outage *outage, struct send_result *why);
 /* The fields by which lines describe a failure: error, cause, stage, errno, and the statuses of the

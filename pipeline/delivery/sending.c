@@ -45,8 +45,7 @@ static void succeeds(struct sending *s)
 	uint32_t member = s->item->member;
 	if (s->lane)
 		atomic_compare_exchange_strong(&s->lane->failing, &member, 0);
-	if (!lanes_fail(s->delivery))
-		outage_succeeded(&s->delivery->outage);
+	outage_succeeded(&s->delivery->outage, !lanes_fail(s->delivery));
 }
 
 /* packet: what holds these samples and nothing else; NULL: there is none. */

@@ -34,6 +34,30 @@ static void a_member_that_fails_delays_only_its_own(void **state)
 	end(f);
 }
 
+static bool others_have_more(struct fixture *f)
+{
+	(void)f;
+	return others() == 66;
+}
+
+static void what_others_accept_counts_while_a_member_fails(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	members.fails[2] = true;
+	fill(f, 10);
+	run_while_not(f, others_have_all);
+	uint64_t before = f->delivery->outage.succeeded_at;
+	assert_true(enqueue(f, 9));
+	run_while_not(f, others_have_more);
+	assert_true(f->delivery->outage.succeeded_at > before);
+	assert_true(f->delivery->outage.failing);
+	members.fails[2] = false;
+	run_while_not(f, nothing_waits);
+	assert_false(f->delivery->outage.failing);
+	end(f);
+}
+
 static void what_waits_for_a_member_that_has_left_goes_to_others(void **state)
 {
 	struct fixture *f = *state;
@@ -342,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MEMBERS_TEST(each_member_gets_what_is_for_it),
 		MEMBERS_TEST(a_member_that_fails_delays_only_its_own),
+		MEMBERS_TEST(what_others_accept_counts_while_a_member_fails),
 		MEMBERS_TEST(what_waits_for_a_member_that_has_left_goes_to_others),
 		MEMBERS_TEST(what_a_member_refuses_as_it_leaves_is_split_for_others),
 		MEMBERS_TEST(a_member_that_has_left_is_no_failure),

@@ -141,8 +141,8 @@ static void an_outage_has_a_line_at_its_begin_and_at_its_end(void **state)
 		1);
 	assert_int_equal(read_metric("otelcol_exporter_up{exporter=\"x\"} "), 0);
 	scene.view.dropped = 30;
-	outage_succeeded(&scene.outage);
-	outage_succeeded(&scene.outage);
+	outage_succeeded(&scene.outage, true);
+	outage_succeeded(&scene.outage, true);
 	assert_int_equal(lines_with(""), 2);
 	assert_int_equal(lines_with("Exporting works again.\t{\"endpoint\": \"host:1\", "
 				    "\"failed_for_s\": 0, \"failed_attempts\": 20, "
@@ -166,7 +166,7 @@ static void a_loss_has_a_line_of_its_own(void **state)
 				    "\"http_status\": 400, \"attempts\": 2, \"dropped_items\": 7, "
 				    "\"dead_letters\": false, "),
 			 1);
-	outage_succeeded(&scene.outage);
+	outage_succeeded(&scene.outage, true);
 	assert_int_equal(lines_with("\"dropped_items\": 14}"), 1);
 	end();
 }
@@ -179,7 +179,7 @@ static void while_it_lasts_there_is_a_line_for_each_interval(void **state)
 	while (lines_with("Exporting still fails.") < 3)
 		run_for(20 * MS);
 	assert_int_equal(lines_with("Exporting failed."), 1);
-	outage_succeeded(&scene.outage);
+	outage_succeeded(&scene.outage, true);
 	assert_int_equal(lines_with("Exporting works again."), 1);
 	int all = lines_with("");
 	run_for(100 * MS);
@@ -194,9 +194,9 @@ static void a_destination_that_flaps_has_few_lines(void **state)
 	begin(HOUR);
 	for (int i = 0; i < 1000; i++) {
 		refuse();
-		outage_succeeded(&scene.outage);
+		outage_succeeded(&scene.outage, true);
 		reject();
-		outage_succeeded(&scene.outage);
+		outage_succeeded(&scene.outage, true);
 	}
 	assert_int_equal(lines_with("Exporting failed. Will retry"), 1);
 	assert_int_equal(lines_with("Exporting failed. Dropping data."), 1);
@@ -213,7 +213,7 @@ static void what_was_not_logged_is_summed_up(void **state)
 	begin(50 * MS);
 	for (int i = 0; i < 10; i++) {
 		refuse();
-		outage_succeeded(&scene.outage);
+		outage_succeeded(&scene.outage, true);
 	}
 	while (!lines_with("Exporting failed from time to time."))
 		run_for(50 * MS);
@@ -236,7 +236,7 @@ static void the_last_error_is_a_series(void **state)
 	assert_int_equal(read_metric(name), 0);
 	snprintf(name, sizeof name, last, "", "invalid");
 	assert_int_equal(read_metric(name), 1);
-	outage_succeeded(&scene.outage);
+	outage_succeeded(&scene.outage, true);
 	assert_int_equal(read_metric(name), 1);
 	assert_int_equal(
 		read_metric("otelcol_exporter_failed_attempts{error=\"invalid\",exporter=\"x\"} "),
