@@ -20,14 +20,6 @@ static void move_to(struct blame *b, const struct node *node)
 	b->node = node ? node : b->node;
 }
 
-static const struct config_row *find_row(const struct config_table *table, const char *key)
-{
-	const struct config_row *row = table->rows;
-	while (row->key && strcmp(row->key, key) != 0)
-		row++;
-	return row->key && !row->alias_of ? row : NULL;
-}
-
 bool blame_knows(const struct config_table *table, const char *key)
 {
 	const struct config_row *row = table->rows;
@@ -56,7 +48,7 @@ static size_t find_below(const struct config_table *table, const char *key, int 
 		snprintf(below, sizeof below, "%s%s%s", path, *path ? "::" : "", row->key);
 		if (depth > 1) {
 			found += find_below(row->table, key, depth - 1, below, place);
-		} else if (find_row(row->table, key)) {
+		} else if (config_find_row(row->table, key)) {
 			found++;
 			add_place(below, place);
 		}
@@ -96,7 +88,7 @@ static bool is_too_deep(const struct config_row *row, const struct node *node, c
 	for (size_t i = 0; node->kind == NODE_MAP && i < node->count && !found; i++) {
 		const struct node *entry = node->children[i];
 		found = blame_knows(row->table, entry->key)
-				? is_too_deep(find_row(row->table, entry->key), entry, key)
+				? is_too_deep(config_find_row(row->table, entry->key), entry, key)
 				: !strcmp(entry->key, key);
 	}
 	return found;
@@ -107,7 +99,7 @@ bool blame_misspelt(const struct config_table *table, const struct node *node, c
 	struct suggest suggest;
 	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->count; i++) {
 		const struct node *entry = node->children[i];
-		if (is_too_deep(find_row(table, entry->key), entry, key))
+		if (is_too_deep(config_find_row(table, entry->key), entry, key))
 			return true;
 		if (blame_knows(table, entry->key))
 			continue;
@@ -121,7 +113,7 @@ bool blame_misspelt(const struct config_table *table, const struct node *node, c
 /* The key of a row; where there is no table, or its keys are free, one of the tree. */
 static bool step_key(struct blame *b, const char *key)
 {
-	const struct config_row *row = b->table ? find_row(b->table, key) : NULL;
+	const struct config_row *row = b->table ? config_find_row(b->table, key) : NULL;
 	const struct node *here = b->lost ? NULL : b->node, *entry = node_get(here, key);
 	const char *twice;
 	if (!row && (b->table || !entry))

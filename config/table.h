@@ -203,6 +203,9 @@ bool config_bind_all(const struct config_table *table, const struct node *node, 
 bool config_blame(const struct config_table *table, const struct node *node, const char *path,
 		  const struct error *why, struct error *err);
 
+/* The row of a key, which is no old name; NULL: the table has none. */
+const struct config_row *config_find_row(const struct config_table *table, const char *key);
+
 /* One row of a bound struct. */
 struct config_spot {
 	const struct config_table *table;
@@ -211,6 +214,7 @@ struct config_spot {
 	const void *member;         /* the row's in it */
 	const struct node *section; /* NULL: it is not in the file */
 	const struct node *node; /* the entry in the file, or the closest around it; may be NULL */
+	bool given;              /* it is the entry */
 	const char *path;        /* of the row */
 };
 

@@ -4,6 +4,14 @@
 #include "config/table.h"
 #include "config/value.h"
 
+const struct config_row *config_find_row(const struct config_table *table, const char *key)
+{
+	const struct config_row *row = table->rows;
+	while (row->key && (row->alias_of || strcmp(row->key, key) != 0))
+		row++;
+	return row->key ? row : NULL;
+}
+
 struct walk {
 	void (*visit)(void *context, const struct config_spot *spot);
 	void *context;
@@ -45,9 +53,9 @@ static void walk_row(const struct walk *walk, const struct place *section,
 	const struct node *node = value_find_entry(section->table, section->node, row, &twice);
 	const struct place inner = { row->table, member, node, node ? node : section->around,
 				     &path };
-	walk->visit(walk->context,
-		    &(struct config_spot){ section->table, row, section->config, member,
-					   section->node, inner.around, path_text(&path, text) });
+	walk->visit(walk->context, &(struct config_spot){ section->table, row, section->config,
+							  member, section->node, inner.around,
+							  node != NULL, path_text(&path, text) });
 	if (row->type == CONFIG_TABLE)
 		walk_section(walk, &inner);
 	else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)

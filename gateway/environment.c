@@ -100,11 +100,8 @@ static bool creates(const struct config_spot *spot)
 {
 	if (spot->row->role == ROLE_WRITES_LOG)
 		return false;
-	for (const struct config_row *row = spot->table->rows; row->key; row++)
-		if (!row->alias_of && row->type == CONFIG_BOOL &&
-		    !strcmp(row->key, "create_directory"))
-			return *(const bool *)((const char *)spot->config + row->offset);
-	return true;
+	const struct config_row *row = config_find_row(spot->table, "create_directory");
+	return !row || *(const bool *)((const char *)spot->config + row->offset);
 }
 
 /* Names with values of the data in them come after the directory that is checked. Returns whether

@@ -17,15 +17,12 @@ static void add(struct listeners *l, const char *endpoint, const char *transport
 /* The value of the key `transport` in the same section. */
 static const char *transport_of(const struct config_spot *spot)
 {
-	for (const struct config_row *row = spot->table->rows; row->key; row++) {
-		const void *member = (const char *)spot->config + row->offset;
-		if (row->alias_of || strcmp(row->key, "transport") != 0)
-			continue;
-		return row->type == CONFIG_CHOICE
-			       ? row->choices[((const struct choice *)member)->index]
-			       : *(char *const *)member;
-	}
-	return "tcp";
+	const struct config_row *row = config_find_row(spot->table, "transport");
+	if (!row)
+		return "tcp";
+	const void *member = (const char *)spot->config + row->offset;
+	return row->type == CONFIG_CHOICE ? row->choices[((const struct choice *)member)->index]
+					  : *(char *const *)member;
 }
 
 struct finding {

@@ -60,19 +60,6 @@ static const struct declared *processor_at(const struct inventory *inventory,
 	return inventory_find(inventory, COMPONENT_PROCESSOR, pipeline->processors.at[index]);
 }
 
-/* Does a pipeline have this receiver or exporter? */
-static bool is_used(const struct inventory *inventory, const struct declared *d)
-{
-	bool used = false;
-	for (size_t i = 0; i < inventory->service.pipelines.count; i++) {
-		const struct pipeline_config *p = pipeline_at(inventory, i);
-		used |= config_lists(d->factory->kind == COMPONENT_RECEIVER ? &p->receivers
-									    : &p->exporters,
-				     d->id);
-	}
-	return used;
-}
-
 /* ---- no-policy */
 
 static bool has_own_policy(const struct inventory *inventory, const struct pipeline_config *p)
@@ -199,87 +186,20 @@ static void find_denied_attributes(struct lint *lint)
 	}
 }
 
-/* ---- the sections of a component */
+/* ---- the keys of a component */
 
-struct section {
-	const struct config_table *table;
-	const char *config;
-	const struct node *node;
-	struct path path;
-};
+typedef void visit_row(void *context, const struct config_spot *spot);
 
-typedef void visit_section(struct lint *lint, const struct section *section);
-
-static const struct config_row *find_row(const struct config_table *table, const char *key)
+static void visit_declared(struct lint *lint, const struct declared *d, visit_row *visit)
 {
-	const struct config_row *row = table->rows;
-	while (row->key && (row->alias_of || strcmp(row->key, key) != 0))
-		row++;
-	return row->key ? row : NULL;
+	config_walk(d->factory->config, d->config, d->node, d->path, visit, lint);
 }
 
-/* The entry of a row, by its key or an alias. */
-static const struct node *entry_of(const struct section *s, const struct config_row *row)
+/* Of the key `endpoint`; NULL: it is another key, or not set. */
+static const char *endpoint_of(const struct config_spot *spot)
 {
-	const struct node *entry = node_get(s->node, row->key);
-	for (const struct config_row *alias = s->table->rows; alias->key && !entry; alias++)
-		if (alias->alias_of && strcmp(alias->alias_of, row->key) == 0)
-			entry = node_get(s->node, alias->key);
-	return entry;
-}
-
-static bool is_present(const struct config_table *table, const void *config)
-{
-	return !table->optional || ((const struct optional *)config)->enabled;
-}
-
-static void visit_sections(struct lint *lint, const struct section *s, visit_section *visit)
-{
-	visit(lint, s);
-	for (const struct config_row *row = s->table->rows; row->key; row++) {
-		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
-		const char *member = s->config + row->offset;
-		const struct path path = { &s->path, row->key, 0 };
-		if (!entry)
-			continue;
-		if (row->type == CONFIG_TABLE && is_present(row->table, member))
-			visit_sections(lint, &(struct section){ row->table, member, entry, path },
-				       visit);
-		if (row->type != CONFIG_LIST && row->type != CONFIG_MAP)
-			continue;
-		const struct config_items *items = (const struct config_items *)member;
-		for (size_t i = 0; i < items->count && i < entry->count; i++)
-			visit_sections(lint,
-				       &(struct section){ row->table,
-							  (const char *)items->at +
-								  i * row->table->size,
-							  entry->children[i],
-							  path_step(&path, entry->children[i], i) },
-				       visit);
-	}
-}
-
-static void visit_declared(struct lint *lint, const struct declared *d, visit_section *visit)
-{
-	const struct section top = { d->factory->config, d->config, d->node, { NULL, d->path, 0 } };
-	visit_sections(lint, &top, visit);
-}
-
-/* The string of a key; NULL: the section has no such key, or it is not set. */
-static const char *string_of(const struct section *s, const char *key)
-{
-	const struct config_row *row = find_row(s->table, key);
-	if (!row || row->type != CONFIG_STRING)
-		return NULL;
-	return *(char *const *)(s->config + row->offset);
-}
-
-static void report_entry(struct lint *lint, const struct section *s, const char *key,
-			 const struct node *entry, const char *text)
-{
-	const struct path path = { &s->path, key, 0 };
-	char room[PATH_TEXT];
-	report(lint, entry ? entry : s->node, path_text(&path, room), "%s", text);
+	bool endpoint = spot->row->type == CONFIG_STRING && !strcmp(spot->row->key, "endpoint");
+	return endpoint ? *(char *const *)spot->member : NULL;
 }
 
 /* ---- otlp-to-parca */
@@ -294,20 +214,20 @@ static bool is_parca(const char *endpoint)
 	       (len > port && strcmp(endpoint + len - port, PARCA_PORT) == 0);
 }
 
-static void look_for_parca(struct lint *lint, const struct section *s)
+static void look_for_parca(void *context, const struct config_spot *spot)
 {
-	const char *endpoint = string_of(s, "endpoint");
+	const char *endpoint = endpoint_of(spot);
 	if (endpoint && is_parca(endpoint))
-		report_entry(lint, s, "endpoint", node_get(s->node, "endpoint"),
-			     "looks like Parca, which shows wrong function names for what it gets "
-			     "by OTLP; use the exporter `parca`");
+		report(context, spot->node, spot->path,
+		       "looks like Parca, which shows wrong function names for what it gets "
+		       "by OTLP; use the exporter `parca`");
 }
 
 static void find_otlp_to_parca(struct lint *lint)
 {
 	for (size_t i = 0; i < lint->inventory->count; i++) {
 		const struct declared *d = &lint->inventory->at[i];
-		if (d->factory->kind == COMPONENT_EXPORTER && is_used(lint->inventory, d) &&
+		if (d->factory->kind == COMPONENT_EXPORTER && inventory_uses(lint->inventory, d) &&
 		    strncmp(d->factory->type, "otlp_", 5) == 0)
 			visit_declared(lint, d, look_for_parca);
 	}
@@ -327,29 +247,29 @@ static bool is_every_interface(const char *endpoint)
 	return false;
 }
 
-/* Is there such a section, and is it on? */
-static bool is_on(const struct section *s, const char *key)
+/* Is there such a section beside the key, and is it on? */
+static bool is_on(const struct config_spot *spot, const char *key)
 {
-	const struct config_row *row = find_row(s->table, key);
+	const struct config_row *row = config_find_row(spot->table, key);
 	return row && row->type == CONFIG_TABLE && row->table->optional &&
-	       ((const struct optional *)(s->config + row->offset))->enabled;
+	       ((const struct optional *)((const char *)spot->config + row->offset))->enabled;
 }
 
-static void look_for_listener(struct lint *lint, const struct section *s)
+static void look_for_listener(void *context, const struct config_spot *spot)
 {
-	const char *endpoint = string_of(s, "endpoint");
-	if (endpoint && find_row(s->table, "tls") && is_every_interface(endpoint) &&
-	    !is_on(s, "tls") && !is_on(s, "auth"))
-		report_entry(lint, s, "endpoint", node_get(s->node, "endpoint"),
-			     "listens on every interface without `tls` and without `auth`: anyone "
-			     "on the network can send to it, and what is sent can be read");
+	const char *endpoint = endpoint_of(spot);
+	if (endpoint && config_find_row(spot->table, "tls") && is_every_interface(endpoint) &&
+	    !is_on(spot, "tls") && !is_on(spot, "auth"))
+		report(context, spot->node, spot->path,
+		       "listens on every interface without `tls` and without `auth`: anyone "
+		       "on the network can send to it, and what is sent can be read");
 }
 
 static void find_open_listeners(struct lint *lint)
 {
 	for (size_t i = 0; i < lint->inventory->count; i++) {
 		const struct declared *d = &lint->inventory->at[i];
-		if (d->factory->kind == COMPONENT_RECEIVER && is_used(lint->inventory, d))
+		if (d->factory->kind == COMPONENT_RECEIVER && inventory_uses(lint->inventory, d))
 			visit_declared(lint, d, look_for_listener);
 	}
 }
@@ -416,20 +336,17 @@ static void look_for_items(struct lint *lint, const struct node *list, const str
 	}
 }
 
-static void look_for_secrets(struct lint *lint, const struct section *s)
+static void look_for_secrets(void *context, const struct config_spot *spot)
 {
-	for (const struct config_row *row = s->table->rows; row->key; row++) {
-		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
-		const struct path path = { &s->path, row->key, 0 };
-		if (!entry)
-			continue;
-		if (row->type == CONFIG_SECRET && is_plain(entry) && !is_certificate(entry))
-			report_plain(lint, &path, entry);
-		else if (row->type == CONFIG_SECRETS)
-			look_for_items(lint, entry, &path);
-		else if (row->type == CONFIG_PAIRS)
-			look_for_headers(lint, entry, &path);
-	}
+	const struct path path = { NULL, spot->path, 0 };
+	if (!spot->given)
+		return;
+	if (spot->row->type == CONFIG_SECRET && is_plain(spot->node) && !is_certificate(spot->node))
+		report_plain(context, &path, spot->node);
+	else if (spot->row->type == CONFIG_SECRETS)
+		look_for_items(context, spot->node, &path);
+	else if (spot->row->type == CONFIG_PAIRS)
+		look_for_headers(context, spot->node, &path);
 }
 
 static void find_plain_secrets(struct lint *lint)
