@@ -135,7 +135,9 @@ static bool examine(struct raw_request *r, struct view series, struct error *err
 /* The next series of the body, which is well-formed. */
 static bool find_series(struct raw_request *r, struct view *series)
 {
-	struct wire w = wire_of((struct view){ r->body.at + r->at, r->body.len - r->at });
+	struct view rest = r->at ? (struct view){ r->body.at + r->at, r->body.len - r->at }
+				 : r->body; /* which may be empty, and have no address */
+	struct wire w = wire_of(rest);
 	struct wire_field f;
 	while (wire_next(&w, &f))
 		if (f.number == forms[r->form].series) {
