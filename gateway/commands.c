@@ -12,11 +12,35 @@
 #include "gateway/usage.h"
 #include "pipeline/graph/lint.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 int command_status;
+
+static int output_fault; /* errno of what could not be written first */
+
+static void note_output(bool written)
+{
+	if (!written && !output_fault)
+		output_fault = errno;
+}
+
+void command_print(struct bytes *out)
+{
+	note_output(fwrite(out->at, 1, out->len, stdout) == out->len);
+	bytes_fini(out);
+}
+
+bool command_end_output(struct error *err)
+{
+	note_output(fflush(stdout) == 0);
+	if (!output_fault && !ferror(stdout))
+		return true;
+	return error_set(err, ERROR_CONFIG, "cannot write to standard output: %s",
+			 strerror(output_fault ? output_fault : EIO));
+}
 
 bool command_run(const struct options *options, struct error *err)
 {
@@ -87,9 +111,8 @@ static void print_whole(const struct service *service, bool redact, bool json)
 	bytes_init(&telemetry, SIZE_MAX / 2);
 	telemetry_print(service->runtime.telemetry, redact, json, &telemetry);
 	graph_print(service->reload.running->graph, redact, json, bytes_view(&telemetry), &out);
-	fwrite(out.at, 1, out.len, stdout);
+	command_print(&out);
 	bytes_fini(&telemetry);
-	bytes_fini(&out);
 }
 
 bool command_print_config(const struct options *options, struct error *err)
@@ -126,8 +149,7 @@ static bool describe(const char *type, struct error *err)
 		found = true;
 		bytes_init(&out, SIZE_MAX / 2);
 		manual_component(*f, &out);
-		fwrite(out.at, 1, out.len, stdout);
-		bytes_fini(&out);
+		command_print(&out);
 	}
 	return found || error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"%s",
 				  type, suggest_text(&suggest, meant));
@@ -179,7 +201,10 @@ bool command_help(const struct options *options, struct error *err)
 {
 	const char *name = options->arguments ? options->arguments[0] : NULL;
 	const struct command *command = name ? command_find(name) : NULL;
-	return name && !command ? command_unknown(name, err) : usage_write(command);
+	if (name && !command)
+		return command_unknown(name, err);
+	usage_write(command);
+	return true;
 }
 
 bool command_man(const struct options *options, struct error *err)
@@ -188,7 +213,6 @@ bool command_man(const struct options *options, struct error *err)
 	(void)options, (void)err;
 	bytes_init(&out, SIZE_MAX / 2);
 	usage_man(&out);
-	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
-	bytes_fini(&out);
-	return ok;
+	command_print(&out);
+	return true;
 }

@@ -20,6 +20,12 @@ const struct command *command_find(const char *name);
 /* Sets err, with a suggestion; returns false. */
 bool command_unknown(const char *name, struct error *err);
 
+/* Prints to standard output, and frees. */
+void command_print(struct bytes *out);
+/* After the command: has all that it printed been written? A disk may be full, and what is there
+ * must not be taken for whole. */
+bool command_end_output(struct error *err);
+
 /* The exit status after `run` has returned true: 0, unless the command has set another one. */
 extern int command_status;
 

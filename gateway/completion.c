@@ -4,7 +4,6 @@
 #include "gateway/options.h"
 #include "pipeline/component.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Completion of commands, options and the fixed values of options, from the tables of both. Where a
@@ -294,7 +293,6 @@ bool command_completion(const struct options *options, struct error *err)
 				 "completion: the shell must be bash, zsh or fish");
 	bytes_init(&out, SIZE_MAX / 2);
 	shells[i].add(&out);
-	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
-	bytes_fini(&out);
-	return ok || error_set(err, ERROR_CONFIG, "cannot write: %m");
+	command_print(&out);
+	return true;
 }

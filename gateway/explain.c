@@ -10,7 +10,7 @@
 #include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 
-#include <stdio.h>
+#include <string.h>
 
 /*
  * `portcullis explain`: what the policy of each pipeline does to the profiles in a file. It runs on
@@ -118,11 +118,6 @@ static bool explain(const struct options *options, const struct explain_input *i
 	return ok;
 }
 
-static void print(const struct bytes *out)
-{
-	fwrite(out->at, 1, out->len, stdout);
-}
-
 static bool explain_one(const struct options *options, const struct explain_input *input,
 			const struct metadatum *attributes, bool json, struct error *err)
 {
@@ -132,8 +127,7 @@ static bool explain_one(const struct options *options, const struct explain_inpu
 	bool ok = explain(options, input, attributes, &report, err);
 	if (ok)
 		explain_report_print(&report, json, &out);
-	print(&out);
-	bytes_fini(&out);
+	command_print(&out);
 	explain_report_fini(&report);
 	return ok;
 }
@@ -151,8 +145,7 @@ static bool explain_both(const struct options *options, const struct explain_inp
 		  explain(&other, input, attributes, &second, err);
 	if (ok)
 		explain_report_compare(&first, &second, json, &out);
-	print(&out);
-	bytes_fini(&out);
+	command_print(&out);
 	explain_report_fini(&first);
 	explain_report_fini(&second);
 	return ok;

@@ -82,8 +82,10 @@ static bool dispatch(struct options *options, struct error *err)
 	}
 	if (!command)
 		return command_unknown(options->command, err);
-	if (options->help)
-		return usage_write(options->command ? command : NULL);
+	if (options->help) {
+		usage_write(options->command ? command : NULL);
+		return true;
+	}
 	if (!check_arguments(command, options->arguments, err))
 		return false;
 	if (command->locations)
@@ -123,7 +125,7 @@ int main(int argc, char **argv)
 	error_clear(&err);
 	bool ok = options_parse(&options, argc, argv, &err);
 	options.problems = &problems;
-	ok = ok && dispatch(&options, &err);
+	ok = ok && dispatch(&options, &err) && command_end_output(&err);
 	options_fini(&options);
 	if (!ok)
 		print_errors(&problems, &err);

@@ -19,7 +19,6 @@
 #include "pipeline/sample_types.h"
 #include "pipeline/storage/storage.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char introduction[] =
@@ -205,7 +204,6 @@ bool command_manual(const struct options *options, struct error *err)
 		ok = print_page(options->arguments[0], &out, err);
 	else
 		print_reference(&out);
-	ok = ok && fwrite(out.at, 1, out.len, stdout) == out.len;
-	bytes_fini(&out);
+	command_print(&out);
 	return ok;
 }

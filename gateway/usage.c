@@ -3,7 +3,6 @@
 
 #include "gateway/commands.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { COLUMNS = 100, COMMAND_INDENT = 8, OPTION_INDENT = 28 };
@@ -120,7 +119,7 @@ static void print_own(const struct command *c, struct bytes *out)
 			print_option(o, out);
 }
 
-bool usage_write(const struct command *command)
+void usage_write(const struct command *command)
 {
 	struct bytes out;
 	bytes_init(&out, SIZE_MAX / 2);
@@ -131,9 +130,7 @@ bool usage_write(const struct command *command)
 				     "Collector.\n\n");
 		usage_print(&out);
 	}
-	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
-	bytes_fini(&out);
-	return ok;
+	command_print(&out);
 }
 
 void usage_list(const struct usage_fact *facts, struct bytes *out)

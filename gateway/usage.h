@@ -17,9 +17,9 @@ extern const struct usage_fact usage_signals[], usage_statuses[], usage_environm
 
 /* The commands and options, as --help and the manual show them. */
 void usage_print(struct bytes *out);
-/* Prints what --help shows: of one command, or (NULL) all. False: it could not be written. */
+/* Prints what --help shows: of one command, or (NULL) all. */
 struct command;
-bool usage_write(const struct command *command);
+void usage_write(const struct command *command);
 /* A Markdown list of the facts. */
 void usage_list(const struct usage_fact *facts, struct bytes *out);
 /* The man page portcullis(1), in the man macros of roff. */
