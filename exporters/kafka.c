@@ -397,7 +397,8 @@ static const char manual[] =
 	"the configuration says so. A value that is no name of a topic drops the data "
 	"(`invalid_topic`), and so does one more topic than `max_topics` (`too_many_topics`).\n\n"
 	"Certificates and keys are read again on SIGHUP and at `tls::reload_interval`. If they "
-	"have changed, a new client is used, and the old one ends with its last message.";
+	"have changed, a new client is used, and the old one ends with its last message. What it "
+	"has not delivered a minute later is sent again through the new one.";
 
 static const struct metric *const metrics[] = { &unsupported_metric, NULL };
 

@@ -7,6 +7,8 @@
 
 /* In flight without a queue: as many as there are senders. */
 #define UNQUEUED_MAX 10000
+/* How long a replaced client may still deliver. */
+#define REPLACED_NS INT64_C(60000000000)
 /* librdkafka counts milliseconds in 32 bits. */
 #define TIMEOUT_MAX_NS INT64_C(86400000000000)
 
@@ -232,6 +234,7 @@ struct kafka_producer_options kafka_config_producer(const struct kafka_config *c
 		.in_flight = queue->present.enabled ? queue->num_consumers : UNQUEUED_MAX,
 		.linger_ns = c->producer.linger.ns,
 		.timeout_ns = c->delivery.timeout.ns,
+		.replaced_ns = REPLACED_NS,
 		.create_topics = c->producer.allow_auto_topic_creation,
 	};
 }

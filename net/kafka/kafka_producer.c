@@ -360,14 +360,15 @@ static void cancel(struct line *line)
 					 RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
-/* Takes the rest of its reports here, and cancels what is left when the producer stops.
- * [pool thread] */
+/* Takes the rest of its reports here. Cancels what is left when the producer stops, and when the
+ * time of a replaced client is over: without a timeout, librdkafka would keep it. [pool thread] */
 static void line_close(struct line *line)
 {
+	uint64_t until = clock_now() + (uint64_t)line->producer->options.replaced_ns;
 	bool cancelled = false;
 	kafka_events_leave(&line->events);
 	while (is_busy(line)) {
-		if (line->producer->stopping && !cancelled) {
+		if ((line->producer->stopping || clock_now() >= until) && !cancelled) {
 			cancel(line);
 			cancelled = true;
 		}

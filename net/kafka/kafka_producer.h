@@ -18,7 +18,8 @@
  *
  * The producer is idempotent if `acks` is -1: retries inside librdkafka neither duplicate nor
  * reorder messages. When the cluster has forgotten or fenced it, or when the certificates have
- * changed, a new client takes its place, and the old one ends with its last message.
+ * changed, a new client takes its place, and the old one ends with its last message. What that has
+ * not delivered after `replaced_ns` is cancelled (reason `cancelled`), whatever the timeout is.
  */
 struct kafka_producer_options {
 	struct loop *loop;
@@ -28,7 +29,8 @@ struct kafka_producer_options {
 	const char *compression, *partitioner;
 	int64_t compression_level; /* -1: the codec's default */
 	int64_t max_message_bytes, batch_messages, in_flight;
-	int64_t linger_ns, timeout_ns;
+	int64_t linger_ns, timeout_ns; /* timeout_ns: 0: none */
+	int64_t replaced_ns; /* how long a client may still deliver after it was replaced */
 	bool create_topics;
 };
 

@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "net/kafka/kafka_question.h"
+#include "tests/support/silent_broker.h"
 
 #ifndef __SANITIZE_THREAD__ /* ThreadSanitizer does not know the threads of librdkafka */
 enum { QUESTIONS = 5 };     /* more than the pool has threads */
@@ -62,20 +61,6 @@ static void begin(void *argument)
 	loop_work(world.loop, work, has_worked, NULL);
 }
 
-/* Takes connections, and never answers. */
-static int listen_silently(char broker[32])
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof address;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-	assert_int_equal(listen(fd, 64), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-	snprintf(broker, 32, "127.0.0.1:%d", ntohs(address.sin_port));
-	return fd;
-}
-
 static void run(uint64_t timeout_ns, char *broker)
 {
 	char *brokers[] = { broker };
@@ -95,8 +80,8 @@ static void run(uint64_t timeout_ns, char *broker)
 /* At the latest when there is more time, on a slow machine. */
 static void the_pool_works_while_brokers_do_not_answer(void **state)
 {
-	char broker[32];
-	int fd = listen_silently(broker);
+	char broker[SILENT_BROKER_SIZE];
+	int fd = silent_broker_open(broker);
 	(void)state;
 	run(1000000000, broker);
 	if (world.answers_before)
