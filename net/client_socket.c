@@ -10,8 +10,10 @@
 
 /* One entry per descriptor. Untouched pages cost no memory. */
 static struct watched {
-	_Atomic bool used, reads_on;
-	_Atomic int broken;      /* errno of a write that was reported as done; 0: none */
+	_Atomic bool used;
+	_Atomic enum client_socket_way way;
+	_Atomic int broken;      /* errno of the first write that failed; 0: none */
+	_Atomic int left;        /* how often a failed write still says that it would block */
 	_Atomic uint64_t cookie; /* the kernel's identifier of the socket */
 } sockets[CLIENT_SOCKETS_MAX];
 
@@ -27,13 +29,14 @@ static bool is_in_range(int fd)
 	return fd >= 0 && fd < CLIENT_SOCKETS_MAX;
 }
 
-bool client_socket_watch(int fd, bool reads_on)
+bool client_socket_watch(int fd, enum client_socket_way way)
 {
 	if (!is_in_range(fd))
 		return false;
 	atomic_store(&sockets[fd].broken, 0);
 	atomic_store(&sockets[fd].cookie, cookie_of(fd));
-	atomic_store(&sockets[fd].reads_on, reads_on);
+	atomic_store(&sockets[fd].left, CLIENT_SOCKET_BLOCKS_MAX);
+	atomic_store(&sockets[fd].way, way);
 	atomic_store(&sockets[fd].used, true);
 	return true;
 }
@@ -54,15 +57,36 @@ static size_t length_of(const struct msghdr *message)
 	return length;
 }
 
+static bool is_readable(int fd)
+{
+	char byte;
+	return recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) > 0;
+}
+
+/* A connection that was reset is shut down already. To do it again wakes those who wait for the
+ * socket, also if they wait for an edge, so the library reads, and tries the write again. */
+static bool blocks(int fd)
+{
+	if (!is_readable(fd) || atomic_fetch_sub(&sockets[fd].left, 1) <= 0)
+		return false;
+	shutdown(fd, SHUT_RDWR);
+	return true;
+}
+
 /* The first error is the one that the peer has caused; later ones are always EPIPE. */
 static ssize_t after_write(int fd, ssize_t sent, size_t length)
 {
-	int error = errno, none = 0;
+	int error = errno, first = 0;
 	if (sent >= 0 || (error != EPIPE && error != ECONNRESET))
 		return sent;
-	if (client_socket_is_watched(fd) && atomic_load(&sockets[fd].reads_on)) {
-		atomic_compare_exchange_strong(&sockets[fd].broken, &none, error);
-		sent = (ssize_t)length;
+	if (client_socket_is_watched(fd)) {
+		atomic_compare_exchange_strong(&sockets[fd].broken, &first, error);
+		if (atomic_load(&sockets[fd].way) == CLIENT_SOCKET_DONE)
+			sent = (ssize_t)length;
+		else if (blocks(fd))
+			error = EAGAIN;
+		else if (first)
+			error = first;
 	}
 	errno = error;
 	return sent;
@@ -83,7 +107,7 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 
 /* ---- reading */
 
-static ssize_t after_read(int fd, ssize_t got)
+ssize_t client_socket_after_read(int fd, ssize_t got)
 {
 	int error = !got && is_in_range(fd) ? atomic_load(&sockets[fd].broken) : 0;
 	if (!error || !client_socket_is_watched(fd))
@@ -95,5 +119,5 @@ static ssize_t after_read(int fd, ssize_t got)
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t length, int flags)
 {
 	ssize_t got = recvfrom(fd, data, length, flags, NULL, NULL);
-	return length ? after_read(fd, got) : got;
+	return length ? client_socket_after_read(fd, got) : got;
 }

@@ -70,7 +70,8 @@ static struct connection {
 static bool register_socket(const struct usage *usage, struct mutator *mutator)
 {
 	struct grpc_allowance *a = (struct grpc_allowance *)mutator;
-	if (clock_now() < atomic_load(&a->paused_until) || !client_socket_watch(usage->fd, false))
+	if (clock_now() < atomic_load(&a->paused_until) ||
+	    !client_socket_watch(usage->fd, CLIENT_SOCKET_BLOCKS))
 		return false;
 	if (atomic_load(&a->paused_until)) {
 		atomic_store(&a->paused_until, 0);
@@ -171,6 +172,7 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *me
 	    (got > 0 && may_receive(fd, got)))
 		return got;
 	if (got <= 0) {
+		got = client_socket_after_read(fd, got);
 		if (!got || errno == ECONNRESET || errno == EPIPE)
 			note_end(fd, got < 0);
 		return got;

@@ -19,7 +19,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 	(void)purpose;
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	client_socket_watch(fd, true);
+	client_socket_watch(fd, CLIENT_SOCKET_DONE);
 	a->sockets[a->opened++ % HTTP_ATTEMPT_SOCKETS] = fd;
 	return fd;
 }

@@ -155,7 +155,7 @@ ALERTS = {
 }
 CASES |= {(kind, "%s-%s" % (name, v)): (lambda keys, s=server, v=v: s(keys, v), secure, {"error": "tls", "stage": "tls_handshake", "cause": cause})
           for name, (server, secure, cause) in ALERTS.items() for v in TLS for kind in (GRPC, HTTP)}
-del CASES[GRPC, "no-certificate-reset-1.3"]  # the core may see the reset first
+del CASES[GRPC, "no-certificate-reset-1.3"]  # test_connect.py: the core may see the reset first, rarely
 # no_application_protocol
 CASES |= {(kind, "protocol-" + v): (lambda keys, v=v: OpensslServer(keys, "good", "-alpn", "other", "-tls" + v.replace(".", "_")), True,
                                     {"error": "tls", "stage": "tls_handshake", "cause": "TLS server without " + protocol})
