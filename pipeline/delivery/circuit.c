@@ -12,7 +12,7 @@ static void due(void *argument);
 
 void circuit_init(struct circuit *c, const struct circuit_options *options)
 {
-	*c = (struct circuit){ .options = *options };
+	*c = (struct circuit){ .options = *options, .timed = UINT64_MAX };
 	c->end = &c->line;
 	c->timer = loop_timer_new(options->loop, due, c);
 	pthread_mutex_init(&c->lock, NULL);
@@ -66,14 +66,91 @@ static struct circuit_place *take_allowed(struct circuit *c)
 	return taken;
 }
 
-static void start(struct circuit *c, struct circuit_place *list)
+static void each(struct circuit_place *list, void (*call)(struct circuit_place *place))
 {
 	while (list) {
 		struct circuit_place *place = list;
 		list = list->next;
-		c->options.start(place);
+		call(place);
 	}
 }
+
+static void start(struct circuit *c, struct circuit_place *list)
+{
+	each(list, c->options.start);
+}
+
+/* ---- the timer: for the next probe, and for the deadlines of those in line */
+
+/* On the loop thread, under the lock. */
+static void set_timer(struct circuit *c, uint64_t now)
+{
+	c->timed = c->state == CIRCUIT_OPEN ? c->probe_at : UINT64_MAX;
+	for (struct circuit_place *p = c->line; p; p = p->next)
+		if (p->deadline < c->timed)
+			c->timed = p->deadline;
+	if (c->timed != UINT64_MAX)
+		loop_timer_start(c->timer, c->timed > now ? c->timed - now : 0);
+}
+
+static void set_timer_later(void *argument)
+{
+	struct circuit *c = argument;
+	pthread_mutex_lock(&c->lock);
+	set_timer(c, clock_now());
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Under the lock. The circuit outlives what is posted: the place is still in line. */
+static void wait_in_line(struct circuit *c, struct circuit_place *place)
+{
+	append(c, place);
+	if (place->deadline >= c->timed)
+		return;
+	c->timed = place->deadline;
+	loop_post(c->options.loop, set_timer_later, c);
+}
+
+/* Under the lock. Takes the places whose deadline is before this time. */
+static struct circuit_place *take_expired(struct circuit *c, uint64_t time)
+{
+	struct circuit_place *expired = NULL, **link = &c->line;
+	c->end = &c->line;
+	while (*link) {
+		struct circuit_place *place = *link;
+		if (place->deadline < time) {
+			*link = place->next;
+			place->next = expired;
+			expired = place;
+		} else {
+			link = &place->next;
+			c->end = link;
+		}
+	}
+	return expired;
+}
+
+/* The next probe is due, unless the destination has asked for more time since, or a place in line
+ * has waited long enough. */
+static void due(void *argument)
+{
+	struct circuit *c = argument;
+	struct circuit_place *next = NULL;
+	uint64_t now = clock_now();
+	pthread_mutex_lock(&c->lock);
+	struct circuit_place *expired = take_expired(c, now + 1);
+	if (c->state == CIRCUIT_OPEN && now >= c->probe_at) {
+		set_state(c, CIRCUIT_HALF_OPEN);
+		c->allowed = 1;
+		next = take_allowed(c);
+	}
+	set_timer(c, now);
+	pthread_mutex_unlock(&c->lock);
+	start(c, next);
+	each(expired, c->options.expired);
+}
+
+/* ---- entering and leaving */
 
 bool circuit_enter(struct circuit *c, struct circuit_place *place)
 {
@@ -87,7 +164,7 @@ bool circuit_enter(struct circuit *c, struct circuit_place *place)
 		c->flying++;
 	}
 	if (!enters)
-		append(c, place);
+		wait_in_line(c, place);
 	pthread_mutex_unlock(&c->lock);
 	return enters;
 }
@@ -119,43 +196,6 @@ void circuit_leave(struct circuit *c, struct circuit_place *place, bool answered
 	start(c, next);
 }
 
-/* The next probe is due, unless the destination has asked for more time since. */
-static void due(void *argument)
-{
-	struct circuit *c = argument;
-	struct circuit_place *next = NULL;
-	uint64_t now = clock_now();
-	pthread_mutex_lock(&c->lock);
-	if (c->state == CIRCUIT_OPEN && now < c->probe_at) {
-		loop_timer_start(c->timer, c->probe_at - now);
-	} else if (c->state == CIRCUIT_OPEN) {
-		set_state(c, CIRCUIT_HALF_OPEN);
-		c->allowed = 1;
-		next = take_allowed(c);
-	}
-	pthread_mutex_unlock(&c->lock);
-	start(c, next);
-}
-
-/* Under the lock. Places whose deadline is before the next probe. */
-static struct circuit_place *take_expired(struct circuit *c)
-{
-	struct circuit_place *expired = NULL, **link = &c->line;
-	c->end = &c->line;
-	while (*link) {
-		struct circuit_place *place = *link;
-		if (place->deadline < c->probe_at) {
-			*link = place->next;
-			place->next = expired;
-			expired = place;
-		} else {
-			link = &place->next;
-			c->end = link;
-		}
-	}
-	return expired;
-}
-
 /* Under the lock. */
 static void open(struct circuit *c, uint64_t now, int64_t asked_ms)
 {
@@ -166,7 +206,6 @@ static void open(struct circuit *c, uint64_t now, int64_t asked_ms)
 	set_state(c, CIRCUIT_OPEN);
 	c->failures = 0;
 	c->probe_at = now + delay;
-	loop_timer_start(c->timer, delay);
 }
 
 /* Under the lock. It is open already: the destination may ask for more time. */
@@ -177,27 +216,35 @@ static void postpone(struct circuit *c, uint64_t now, int64_t asked_ms)
 		c->probe_at = asked;
 }
 
-bool circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_ms,
-		  struct circuit_place **expired)
+static bool is_in(const struct circuit_place *list, const struct circuit_place *place)
+{
+	while (list && list != place)
+		list = list->next;
+	return list != NULL;
+}
+
+enum circuit_outcome circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_ms)
 {
 	uint64_t now = clock_now();
-	*expired = NULL;
 	pthread_mutex_lock(&c->lock);
 	c->flying -= place->counted;
 	place->counted = false;
 	if (c->bypassed ||
 	    (c->state == CIRCUIT_CLOSED && ++c->failures < FAILURES_MAX && asked_ms <= 0)) {
 		pthread_mutex_unlock(&c->lock);
-		return false;
+		return CIRCUIT_ALONE;
 	}
 	append(c, place);
 	if (c->state == CIRCUIT_OPEN)
 		postpone(c, now, asked_ms);
 	else
 		open(c, now, asked_ms);
-	*expired = take_expired(c);
+	struct circuit_place *expired = take_expired(c, c->probe_at);
+	set_timer(c, now);
 	pthread_mutex_unlock(&c->lock);
-	return true;
+	enum circuit_outcome outcome = is_in(expired, place) ? CIRCUIT_EXPIRED : CIRCUIT_WAITS;
+	each(expired, c->options.expired);
+	return outcome;
 }
 
 void circuit_reset(struct circuit *c)

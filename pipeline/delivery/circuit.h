@@ -19,7 +19,8 @@
  * A failure meanwhile opens it again.
  *
  * A place belongs to one consumer. `start` is called for a place that waited in line and may now
- * attempt, without any lock, by the thread that found it.
+ * attempt, by the thread that found it. `expired` is called for a place whose deadline has passed
+ * in the line, on the loop thread. Both are called without any lock.
  */
 struct circuit_place {
 	struct circuit_place *next;
@@ -33,6 +34,7 @@ struct circuit_options {
 	struct loop *loop;
 	struct metric_series *gauge; /* NULL: none */
 	void (*start)(struct circuit_place *place);
+	void (*expired)(struct circuit_place *place);
 };
 
 struct circuit {
@@ -46,25 +48,28 @@ struct circuit {
 	uint32_t flying, allowed; /* while it is half-open */
 	int64_t interval_ns;
 	uint64_t probe_at; /* clock_now, while it is open */
+	uint64_t timed;    /* clock_now: when the timer is due; UINT64_MAX: it need not be */
 	bool bypassed;
 };
 
 void circuit_init(struct circuit *circuit, const struct circuit_options *options);
 void circuit_fini(struct circuit *circuit); /* nothing waits in line */
 
-/* [any thread] May it attempt now? False: it waits in line, and `start` is called later. */
+/* [any thread] May it attempt now? False: it waits in line, and `start` or `expired` is called
+ * later. */
 bool circuit_enter(struct circuit *circuit, struct circuit_place *place);
 /* [any thread] The attempt of the place has ended without a failure of the destination. `answered`:
  * the destination has answered; false: it was not asked. */
 void circuit_leave(struct circuit *circuit, struct circuit_place *place, bool answered);
-/*
- * [loop thread] The destination has failed. asked_ms: the delay that it named; -1: none. False: the
- * circuit is still closed, and the place may repeat its attempt by itself. True: it waits in line.
- * Then *expired is a list of the places whose deadline is before the next probe; they have left the
- * line.
- */
-bool circuit_fail(struct circuit *circuit, struct circuit_place *place, int64_t asked_ms,
-		  struct circuit_place **expired);
+/* [loop thread] The destination has failed. asked_ms: the delay that it named; -1: none. If the
+ * circuit is open, `expired` is called for all whose deadline is before the next probe. */
+enum circuit_outcome {
+	CIRCUIT_ALONE, /* it is still closed: the place may repeat its attempt by itself */
+	CIRCUIT_WAITS, /* it waits in line */
+	CIRCUIT_EXPIRED,
+};
+enum circuit_outcome circuit_fail(struct circuit *circuit, struct circuit_place *place,
+				  int64_t asked_ms);
 /* [any thread] There is another destination now: it is closed, and nothing waits in line. */
 void circuit_reset(struct circuit *circuit);
 /* [loop thread] From now on everything may be sent, also what waits in line; or as before. */

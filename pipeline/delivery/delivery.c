@@ -84,6 +84,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 					  .loop = options->loop,
 					  .gauge = d->count.circuit,
 					  .start = sending_start,
+					  .expired = sending_expired,
 				  });
 	init_outage(d);
 	lanes_init(d);

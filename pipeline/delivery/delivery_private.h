@@ -95,7 +95,8 @@ struct delivery {
 /* ---- sending.c ---- */
 
 void sending_init(struct sending *s, struct delivery *d, struct lane *lane);
-void sending_start(struct circuit_place *place); /* the circuit's option `start` */
+void sending_start(struct circuit_place *place); /* the circuit's options `start`, `expired` */
+void sending_expired(struct circuit_place *place);
 void sending_fini(struct sending *s);
 /* [any thread] Delivers s->item; ends in delivery_finish. */
 void sending_begin(struct sending *s);

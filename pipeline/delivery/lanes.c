@@ -36,6 +36,7 @@ static void init_lane(struct delivery *d, struct lane *lane)
 					     .consumers = d->lane_consumers,
 					     .loop = d->options.loop,
 					     .start = sending_start,
+					     .expired = sending_expired,
 				     });
 }
 

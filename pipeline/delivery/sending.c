@@ -399,6 +399,16 @@ static void drop_late(struct sending *s)
 		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
 }
 
+/* On the loop thread. The kill may have come while it waited in line. */
+void sending_expired(struct circuit_place *place)
+{
+	struct sending *s = sending_of(place);
+	if (delivery_is_killed(s->delivery))
+		hold(s);
+	else
+		drop_late(s);
+}
+
 /* Alone: other packets are being delivered. */
 static void retry_alone(struct sending *s, uint64_t delay)
 {
@@ -411,23 +421,6 @@ static void retry_alone(struct sending *s, uint64_t delay)
 	s->interval_ns = retry_next_interval(r, s->interval_ns);
 	s->waiting = true;
 	loop_timer_start(s->timer, delay);
-}
-
-static bool is_in(const struct circuit_place *list, const struct circuit_place *place)
-{
-	while (list && list != place)
-		list = list->next;
-	return list != NULL;
-}
-
-/* What the next probe would come too late for is dropped, whether it was attempted or not. */
-static void drop_expired(struct circuit_place *expired)
-{
-	while (expired) {
-		struct sending *s = sending_of(expired);
-		expired = expired->next;
-		drop_late(s);
-	}
 }
 
 static enum durable_keeping ask_to_keep(struct sending *s)
@@ -453,7 +446,6 @@ static void retry_part(struct sending *s)
 	const struct retry_config *r = &d->options.config->retry_on_failure;
 	bool moves = is_outdated(s);
 	uint64_t delay = moves ? 0 : retry_delay(r, s->interval_ns, s->result.retry_after_ms);
-	struct circuit_place *expired;
 	enum durable_keeping keeping = ask_to_keep(s);
 	if (keeping == DURABLE_KEEPS) {
 		keep_item(s);
@@ -478,12 +470,12 @@ static void retry_part(struct sending *s)
 		divide(s);
 		return;
 	}
-	if (!circuit_fail(circuit_of(s), &s->place, s->result.retry_after_ms, &expired)) {
+	enum circuit_outcome outcome =
+		circuit_fail(circuit_of(s), &s->place, s->result.retry_after_ms);
+	if (outcome == CIRCUIT_ALONE)
 		retry_alone(s, delay);
-		return;
-	}
-	metric_add(d->count.retried, !is_in(expired, &s->place));
-	drop_expired(expired);
+	else
+		metric_add(d->count.retried, outcome == CIRCUIT_WAITS);
 }
 
 static void retry_due(void *argument)

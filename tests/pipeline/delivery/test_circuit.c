@@ -14,11 +14,17 @@ static struct rig {
 	struct circuit circuit;
 	struct circuit_place places[PLACES];
 	bool started[PLACES]; /* after it waited in line */
+	bool expired[PLACES];
 } rig;
 
 static void note_start(struct circuit_place *place)
 {
 	rig.started[place - rig.places] = true;
+}
+
+static void note_expired(struct circuit_place *place)
+{
+	rig.expired[place - rig.places] = true;
 }
 
 static int set_up(void **state)
@@ -40,6 +46,7 @@ static int set_up(void **state)
 					   .loop = rig.loop,
 					   .gauge = metrics_series(rig.metrics, &gauge, NULL),
 					   .start = note_start,
+					   .expired = note_expired,
 				   });
 	return 0;
 }
@@ -61,10 +68,9 @@ static bool enter(int place)
 
 static bool breaks(int place, int64_t asked_ms)
 {
-	struct circuit_place *expired;
-	bool waits = circuit_fail(&rig.circuit, &rig.places[place], asked_ms, &expired);
-	assert_null(expired);
-	return waits;
+	enum circuit_outcome outcome = circuit_fail(&rig.circuit, &rig.places[place], asked_ms);
+	assert_int_not_equal(outcome, CIRCUIT_EXPIRED);
+	return outcome == CIRCUIT_WAITS;
 }
 
 static void answer(int place)
@@ -251,7 +257,6 @@ static void without_anything_in_line_the_next_arrival_is_the_probe(void **state)
 
 static void what_the_next_probe_would_be_too_late_for_leaves_the_line(void **state)
 {
-	struct circuit_place *expired;
 	(void)state;
 	rig.places[1].deadline = clock_now() + 10000000;
 	rig.places[3].deadline = clock_now() + 60000000000;
@@ -259,11 +264,40 @@ static void what_the_next_probe_would_be_too_late_for_leaves_the_line(void **sta
 	assert_true(breaks(0, 1));
 	assert_false(enter(1));
 	assert_false(enter(3));
-	assert_true(circuit_fail(&rig.circuit, &rig.places[2], 1000, &expired));
-	assert_ptr_equal(expired, &rig.places[1]);
-	assert_null(expired->next);
+	assert_true(breaks(2, 1000));
+	assert_true(rig.expired[1] && !rig.expired[3]);
 	circuit_bypass(&rig.circuit, true);
 	assert_true(started(0) && started(2) && started(3));
+	assert_int_equal(started_count(), 0);
+}
+
+static void stop_when_expired(void *argument)
+{
+	struct loop_timer **timer = argument;
+	if (rig.expired[1] && rig.expired[2])
+		loop_stop(rig.loop);
+	else
+		loop_timer_start(*timer, 1000000);
+}
+
+/* The next probe would come in half an hour. */
+static void a_place_that_enters_while_it_is_open_waits_until_its_deadline(void **state)
+{
+	struct loop_timer *timer = NULL;
+	(void)state;
+	assert_true(enter(0));
+	assert_true(breaks(0, 1800000));
+	rig.places[1].deadline = clock_now() + 3000000;
+	rig.places[2].deadline = clock_now() + 1000000;
+	rig.places[3].deadline = clock_now() + UINT64_C(60000000000);
+	for (int i = 1; i <= 3; i++)
+		assert_false(enter(i));
+	timer = loop_timer_new(rig.loop, stop_when_expired, &timer);
+	loop_timer_start(timer, 1000000);
+	loop_run(rig.loop);
+	loop_timer_unref(&timer);
+	assert_true(clock_now() >= rig.places[1].deadline && !rig.expired[3]);
+	assert_int_equal(rig.circuit.state, CIRCUIT_OPEN);
 	assert_int_equal(started_count(), 0);
 }
 
@@ -294,6 +328,7 @@ int main(void)
 		TEST_(what_was_not_sent_is_no_answer_and_gives_its_place_to_the_next),
 		TEST_(without_anything_in_line_the_next_arrival_is_the_probe),
 		TEST_(what_the_next_probe_would_be_too_late_for_leaves_the_line),
+		TEST_(a_place_that_enters_while_it_is_open_waits_until_its_deadline),
 		TEST_(a_shutdown_bypasses_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,36 @@ static void retries_end_after_max_elapsed_time(void **state)
 	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 6);
 }
 
+static void look_for_the_end(void *argument)
+{
+	struct wait *wait = argument;
+	if (read_metric(wait->f, QUEUED))
+		loop_timer_start(wait->timer, 100000);
+	else
+		drain(wait->f);
+}
+
+/* The first failure opens the circuit for an hour. What enters then has less patience. */
+static void what_enters_an_open_circuit_is_dropped_after_max_elapsed_time(void **state)
+{
+	struct fixture *f = *state;
+	struct wait wait = { .f = f };
+	f->config.retry_on_failure.max_elapsed_time.ns = 3000000;
+	f->config.sending_queue.num_consumers = 1;
+	begin(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = 3600000,
+					     .reason = "unavailable" };
+	for (int i = 0; i < 3; i++)
+		assert_true(enqueue(f, 6));
+	wait.timer = loop_timer_new(f->loop, look_for_the_end, &wait);
+	loop_timer_start(wait.timer, 100000);
+	loop_run(f->loop);
+	loop_timer_unref(&wait.timer);
+	assert_int_equal(f->sends, 1);
+	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 18);
+}
+
 static bool enqueue_of(struct fixture *f, uint64_t samples, uint64_t arrival)
 {
 	struct packet *packet = packet_new(10, 0);
@@ -314,6 +344,7 @@ int main(void)
 		TEST(a_retry_is_made_until_it_is_taken),
 		TEST(what_is_refused_for_good_is_dropped_and_counted),
 		TEST(retries_end_after_max_elapsed_time),
+		TEST(what_enters_an_open_circuit_is_dropped_after_max_elapsed_time),
 		TEST(what_waited_longer_than_max_age_is_not_sent),
 		TEST(retries_end_when_the_packet_expires),
 		TEST(what_was_dropped_without_an_attempt_holds_no_memory),
