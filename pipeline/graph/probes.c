@@ -89,17 +89,28 @@ static void answered(void *context, const struct send_result *result)
 		stop(q->of);
 }
 
-static void ask(struct question *q, uint32_t member)
+static void ask(struct question *q, uint32_t member, uint64_t timeout_ns)
 {
 	q->member = member;
-	delivery_probe(lone_delivery(q->of->lone), member, q->of->all->timeout_ns, answered, q);
+	delivery_probe(lone_delivery(q->of->lone), member, timeout_ns, answered, q);
+}
+
+/* What is left of the caller's timeout, which holds from the first look on; 0: there is none. */
+static uint64_t time_left(const struct probed *p)
+{
+	uint64_t now = clock_now();
+	if (!p->all->timeout_ns)
+		return 0;
+	return p->looks_until > now ? p->looks_until - now : 1;
 }
 
 static void ask_members(struct probed *p, uint32_t count)
 {
+	uint64_t timeout_ns = time_left(p);
 	prepare(p, count);
 	for (uint32_t i = 0; i < count; i++)
-		ask(&p->questions[i], ops_of(p)->members->number(lone_exporter(p->lone), i));
+		ask(&p->questions[i], ops_of(p)->members->number(lone_exporter(p->lone), i),
+		    timeout_ns);
 }
 
 /* The names of members are resolved after the start of the exporter. */
@@ -139,7 +150,7 @@ static void begin_exporter(struct probed *p)
 		look_for_members(p);
 	} else {
 		prepare(p, 1);
-		ask(p->questions, 0);
+		ask(p->questions, 0, p->all->timeout_ns);
 	}
 }
 

@@ -149,9 +149,118 @@ static const struct component_factory drain = { .type = "drain",
 						.config = &shop_table,
 						.create = create_shop,
 						.destroy = destroy_shop };
+
+/* ---- an exporter of two members, which are found at the second look, ten milliseconds later */
+
+#define TIMEOUT_NS UINT64_C(60000000000)
+
+static _Atomic int looks, members_asked;
+
+static uint32_t chain_lanes(void *self)
+{
+	(void)self;
+	return 2;
+}
+
+static uint32_t chain_count(void *self)
+{
+	(void)self;
+	return looks++ ? 2 : 0;
+}
+
+static bool chain_serves(void *self, uint32_t member)
+{
+	(void)self;
+	return member == 1 || member == 2;
+}
+
+static uint32_t chain_number(void *self, uint32_t index)
+{
+	(void)self;
+	return index + 1;
+}
+
+static void chain_watch(void *self, void (*changed)(void *context), void *context)
+{
+	(void)self, (void)changed, (void)context;
+}
+
+static char *chain_endpoint(void *self, uint32_t member)
+{
+	(void)self, (void)member;
+	return memory_text("member");
+}
+
+static void ask_member(void *self, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
+{
+	(void)self;
+	assert_true(chain_serves(self, part->group));
+	assert_in_range(timeout_ns, 1, TIMEOUT_NS - 10000000);
+	members_asked++;
+	sending_done(sending, &(struct send_result){
+				      .outcome = SEND_OK, .reason = "ok", .retry_after_ms = -1 });
+}
+
+static const struct member_ops chain_members = { chain_lanes,  chain_count, chain_serves,
+						 chain_number, chain_watch, chain_endpoint };
+static const struct exporter_ops chain_ops = { .delivery_offset =
+						       offsetof(struct shop_config, delivery),
+					       .send = send_nothing,
+					       .members = &chain_members,
+					       .probe = ask_member };
+static const struct component_factory chain = { .type = "chain",
+						.kind = COMPONENT_EXPORTER,
+						.exporter = &chain_ops,
+						.size = sizeof(struct shop),
+						.config = &shop_table,
+						.create = create_shop,
+						.destroy = destroy_shop };
+
+/* ---- a configuration and its graph */
+
 extern const struct component_factory nop_receiver;
-static const struct component_factory *const factories[] = { &nop_receiver, &key, &shop, &drain,
-							     NULL };
+static const struct component_factory *const factories[] = { &nop_receiver, &key,   &shop,
+							     &drain,        &chain, NULL };
+
+static struct rig {
+	struct budget budget;
+	struct loop *loop;
+	struct metrics *metrics;
+	struct ledger *ledger;
+	struct exporters *exporters;
+	struct node *root;
+	struct graph *graph;
+} rig;
+
+static void rig_build(const char *yaml)
+{
+	struct error err = { 0 };
+	rig = (struct rig){ .loop = loop_new(NULL), .metrics = metrics_new() };
+	rig.ledger = ledger_new(rig.metrics);
+	rig.exporters = exporters_new(rig.loop, rig.metrics, rig.ledger, &rig.budget);
+	rig.root = config_parse("c.yaml", yaml, strlen(yaml), &err);
+	rig.graph = graph_build(&(struct graph_options){ .root = rig.root,
+							 .factories = factories,
+							 .loop = rig.loop,
+							 .metrics = rig.metrics,
+							 .ledger = rig.ledger,
+							 .budget = &rig.budget,
+							 .exporters = rig.exporters,
+							 .workers = 1 },
+				&err);
+	assert_non_null(rig.graph);
+}
+
+static void rig_fini(void)
+{
+	graph_unref(&rig.graph);
+	node_unref(&rig.root);
+	exporters_unref(&rig.exporters);
+	loop_unref(&rig.loop);
+	ledger_unref(&rig.ledger);
+	metrics_unref(&rig.metrics);
+}
 
 static const char yaml[] = "receivers: {nop: }\n"
 			   "extensions: {key: }\n"
@@ -178,26 +287,10 @@ static void those_in_use_are_asked_and_reported_in_order(void **state)
 		{ "c.yaml:8:", "exporters::shop/nameless::endpoint: the destination does not "
 			       "accept data: no" },
 	};
-	struct error err = { 0 };
-	struct budget budget = { 0 };
 	struct problems problems = { 0 };
-	struct loop *loop = loop_new(NULL);
-	struct metrics *metrics = metrics_new();
-	struct ledger *ledger = ledger_new(metrics);
-	struct exporters *exporters = exporters_new(loop, metrics, ledger, &budget);
-	struct node *root = config_parse("c.yaml", yaml, strlen(yaml), &err);
 	(void)state;
-	struct graph *graph = graph_build(&(struct graph_options){ .root = root,
-								   .factories = factories,
-								   .loop = loop,
-								   .metrics = metrics,
-								   .ledger = ledger,
-								   .budget = &budget,
-								   .exporters = exporters,
-								   .workers = 1 },
-					  &err);
-	assert_non_null(graph);
-	assert_false(graph_probe(graph, 0, &problems));
+	rig_build(yaml);
+	assert_false(graph_probe(rig.graph, 0, &problems));
 	assert_int_equal(problems.count, sizeof expected / sizeof *expected);
 	for (size_t i = 0; i < problems.count; i++) {
 		assert_memory_equal(problems.at[i], expected[i].line, strlen(expected[i].line));
@@ -207,18 +300,27 @@ static void those_in_use_are_asked_and_reported_in_order(void **state)
 	assert_int_equal(world.started, 1);
 	assert_int_equal(world.running, 0);
 	problems_fini(&problems);
-	graph_unref(&graph);
-	node_unref(&root);
-	exporters_unref(&exporters);
-	loop_unref(&loop);
-	ledger_unref(&ledger);
-	metrics_unref(&metrics);
+	rig_fini();
+}
+
+static void members_get_what_is_left_of_the_timeout_after_they_were_found(void **state)
+{
+	struct problems problems = { 0 };
+	(void)state;
+	rig_build("receivers: {nop: }\nextensions: {key: }\nexporters: {chain: {}}\n"
+		  "service: {extensions: [key], pipelines: {profiles: {receivers: [nop], "
+		  "exporters: [chain]}}}\n");
+	assert_true(graph_probe(rig.graph, TIMEOUT_NS, &problems));
+	assert_int_equal(members_asked, 2);
+	problems_fini(&problems);
+	rig_fini();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_in_use_are_asked_and_reported_in_order),
+		cmocka_unit_test(members_get_what_is_left_of_the_timeout_after_they_were_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
