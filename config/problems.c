@@ -42,7 +42,7 @@ bool problems_add_at(struct problems *problems, const struct node *node, const s
 	for (size_t i = 0; i < problems->count; i++)
 		if (!strcmp(problems->at[i], err->text))
 			return false;
-	if (problems->count == PROBLEMS_MAX) {
+	if (problems_full(problems)) {
 		problems->omitted++;
 		return false;
 	}
@@ -56,6 +56,11 @@ bool problems_add_at(struct problems *problems, const struct node *node, const s
 bool problems_add(struct problems *problems, const struct error *err)
 {
 	return problems_add_at(problems, NULL, err);
+}
+
+bool problems_full(const struct problems *problems)
+{
+	return problems->count == PROBLEMS_MAX;
 }
 
 size_t problems_total(const struct problems *problems)

@@ -31,6 +31,8 @@ bool problems_add(struct problems *problems, const struct error *err);
 bool problems_add_at(struct problems *problems, const struct node *node, const struct error *err);
 /* The number of errors, with those that were omitted. */
 size_t problems_total(const struct problems *problems);
+/* Are further errors omitted? */
+bool problems_full(const struct problems *problems);
 /* Is there an error about this value? */
 bool problems_has(const struct problems *problems, const struct node *node);
 /* Is there an error about this value or one below it? Nothing can be concluded from such a value.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/graph/inventory_private.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "config/id.h"
 #include "config/suggest.h"
@@ -90,8 +91,56 @@ struct faults declared_faults(const struct declared *d, struct problems *problem
 	return (struct faults){ d->factory->config, d->node, d->path, problems };
 }
 
-/* Takes ownership of the ID string. */
-static void declare_id(struct inventory *inventory, enum component_kind kind,
+/* ---- declarations, by kind and ID */
+
+/* The slot of the declaration, or the empty one for it. */
+static uint32_t *slot_of(const struct inventory *inventory, enum component_kind kind,
+			 const char *id)
+{
+	size_t mask = inventory->slot_count - 1;
+	size_t i = (hash_bytes(id, strlen(id)) + kind) & mask;
+	for (; inventory->slots[i]; i = (i + 1) & mask) {
+		const struct declared *d = &inventory->at[inventory->slots[i] - 1];
+		if (d->factory->kind == kind && !strcmp(d->id, id))
+			break;
+	}
+	return &inventory->slots[i];
+}
+
+const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
+				      const char *id)
+{
+	uint32_t found = inventory->count ? *slot_of(inventory, kind, id) : 0;
+	return found ? &inventory->at[found - 1] : NULL;
+}
+
+/* At most half of the slots are used. */
+static void grow(struct inventory *inventory)
+{
+	if (2 * (inventory->count + 1) <= inventory->slot_count)
+		return;
+	inventory->slot_count = inventory->slot_count ? 2 * inventory->slot_count : 64;
+	memory_free(inventory->slots);
+	inventory->slots = memory_array(inventory->slot_count, sizeof *inventory->slots);
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct declared *d = &inventory->at[i];
+		*slot_of(inventory, d->factory->kind, d->id) = (uint32_t)i + 1;
+	}
+}
+
+static struct declared *append(struct inventory *inventory, const struct declared *d)
+{
+	grow(inventory);
+	uint32_t *slot = slot_of(inventory, d->factory->kind, d->id);
+	inventory->at =
+		memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
+	inventory->at[inventory->count] = *d;
+	*slot = (uint32_t)++inventory->count;
+	return &inventory->at[inventory->count - 1];
+}
+
+/* Takes ownership of the ID string. False: it is taken. */
+static bool declare_id(struct inventory *inventory, enum component_kind kind,
 		       const struct node *node, size_t index, char *id,
 		       const struct component_factory *factory, struct problems *problems)
 {
@@ -104,25 +153,22 @@ static void declare_id(struct inventory *inventory, enum component_kind kind,
 			   "the ID \"%s\" is configured twice, with different blanks",
 			   node_shown_key(node));
 		memory_free(id);
-		problems_add(problems, &why);
-		return;
+		return problems_add(problems, &why);
 	}
-	inventory->at =
-		memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
-	struct declared *d = &inventory->at[inventory->count++];
-	*d = (struct declared){
-		.factory = factory,
-		.id = id,
-		.path = memory_text(path_text(&path, text)),
-		.node = node,
-		.config = memory_new(factory->config->size),
-	};
+	struct declared *d =
+		append(inventory,
+		       &(struct declared){ .factory = factory,
+					   .id = id,
+					   .path = memory_text(path_text(&path, text)),
+					   .node = node,
+					   .config = memory_new(factory->config->size) });
 	size_t before = problems_total(problems);
 	config_bind_all(factory->config, node, d->path, d->config, problems);
 	struct faults faults = declared_faults(d, problems);
 	if (factory->exporter)
 		delivery_config_check(inventory_delivery(d), &faults);
 	d->sound = problems_total(problems) == before && !problems_touch(problems, node);
+	return true;
 }
 
 bool inventory_bad_id(const struct node *node, const char *reference, const char *path,
@@ -133,25 +179,27 @@ bool inventory_bad_id(const struct node *node, const char *reference, const char
 	return node_error(node, path, err, "%s", why->text);
 }
 
-static void declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
+static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
 		    size_t index, struct problems *problems)
 {
 	struct config_id id;
 	struct error why, placed;
+	bool declared = false;
 	if (!config_id_parse(node->key, &id, &why)) {
 		inventory_bad_id(node, node->brought_key ? node->reference : NULL,
 				 component_section_names[kind], &why, &placed);
-		problems_add(problems, &placed);
-		return;
+		return problems_add(problems, &placed);
 	}
 	char *type = memory_text_of(id.text, id.type_len);
 	const struct component_factory *factory = factory_find(inventory->factories, kind, type);
 	if (factory)
-		declare_id(inventory, kind, node, index, memory_text(id.text), factory, problems);
+		declared = declare_id(inventory, kind, node, index, memory_text(id.text), factory,
+				      problems);
 	else if (!unknown_type(inventory, node, kind, type, &placed))
 		problems_add(problems, &placed);
 	memory_free(type);
 	config_id_fini(&id);
+	return declared;
 }
 
 static void declare_section(struct inventory *inventory, enum component_kind kind,
@@ -168,7 +216,8 @@ static void declare_section(struct inventory *inventory, enum component_kind kin
 		return;
 	}
 	for (size_t i = 0; i < section->count; i++)
-		declare(inventory, kind, section->children[i], i, problems);
+		if (!declare(inventory, kind, section->children[i], i, problems))
+			array_push(&inventory->faulty[kind]) = section->children[i];
 }
 
 static const char *const sections[] = { "receivers",  "processors", "exporters", "connectors",
@@ -338,6 +387,9 @@ void inventory_fini(struct inventory *inventory)
 		memory_free(d->path);
 	}
 	memory_free(inventory->at);
+	memory_free(inventory->slots);
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		memory_free(inventory->faulty[kind].at);
 	config_release(&service_table, &inventory->service);
 	*inventory = (struct inventory){ 0 };
 }
@@ -370,15 +422,6 @@ void declared_fini(struct declared *copy)
 bool declared_same(const struct declared *a, const struct declared *b)
 {
 	return a->factory == b->factory && !strcmp(a->id, b->id) && node_equal(a->node, b->node);
-}
-
-const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
-				      const char *id)
-{
-	for (size_t i = 0; i < inventory->count; i++)
-		if (inventory->at[i].factory->kind == kind && !strcmp(inventory->at[i].id, id))
-			return &inventory->at[i];
-	return NULL;
 }
 
 const struct delivery_config *inventory_delivery(const struct declared *declared)

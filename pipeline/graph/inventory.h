@@ -2,6 +2,7 @@
 #ifndef PIPELINE_GRAPH_INVENTORY_H
 #define PIPELINE_GRAPH_INVENTORY_H
 
+#include "base/array.h"
 #include "pipeline/component.h"
 #include "pipeline/graph/service_config.h"
 
@@ -24,6 +25,10 @@ struct inventory {
 	const struct component_factory *const *factories;
 	struct declared *at;
 	size_t count;
+	uint32_t *slots; /* hash table of kinds and IDs: index into `at` + 1; 0: empty */
+	size_t slot_count;
+	/* the entries of each section that are in error and not in `at` */
+	ARRAY(const struct node *) faulty[COMPONENT_EXTENSION + 1];
 	struct service_config service;
 	/* each name in the section `service` is that of a component; connectors form no cycle */
 	bool connected;

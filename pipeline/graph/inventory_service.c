@@ -34,9 +34,14 @@ static bool is_written_in(const struct inventory *inventory, enum component_kind
 {
 	const char *name = component_section_names[kind];
 	const struct node *section = node_get(inventory->root, name);
-	return inventory_is_elsewhere(inventory, name, problems) || node_get(section, id) ||
-	       (section &&
-		(section->broken || (section->kind != NODE_NULL && section->kind != NODE_MAP)));
+	if (inventory_is_elsewhere(inventory, name, problems) ||
+	    (section &&
+	     (section->broken || (section->kind != NODE_NULL && section->kind != NODE_MAP))))
+		return true;
+	for (uint32_t i = 0; i < inventory->faulty[kind].count; i++)
+		if (!strcmp(inventory->faulty[kind].at[i]->key, id))
+			return true;
+	return false;
 }
 
 static bool is_written(const struct inventory *inventory, enum component_kind kind, const char *id,
@@ -51,10 +56,8 @@ static bool is_written(const struct inventory *inventory, enum component_kind ki
 static void suggest_written(const struct inventory *inventory, enum component_kind kind,
 			    struct suggest *suggest)
 {
-	const struct node *section = node_get(inventory->root, component_section_names[kind]);
-	for (size_t i = 0; section && i < section->count; i++)
-		if (!inventory_find(inventory, kind, section->children[i]->key))
-			suggest_try(suggest, section->children[i]->key);
+	for (uint32_t i = 0; i < inventory->faulty[kind].count; i++)
+		suggest_try(suggest, inventory->faulty[kind].at[i]->key);
 }
 
 static bool is_meant(const struct inventory *inventory, enum component_kind kind, const char *id)
@@ -113,10 +116,12 @@ static bool check_name(const struct inventory *inventory, char **name, enum comp
 			   component_kind_names[kind], shown, shown, kinds);
 		return problems_add_at(problems, at, &placed);
 	}
-	if (is_meant(inventory, kind, *name))
+	bool full = problems_full(problems); /* then it is only counted */
+	if (!full && is_meant(inventory, kind, *name))
 		return false;
-	struct suggest suggest = { .name = at->reference ? NULL : *name };
-	suggest_id(inventory, kind, &suggest);
+	struct suggest suggest = { .name = at->reference || full ? NULL : *name };
+	if (suggest.name)
+		suggest_id(inventory, kind, &suggest);
 	node_error(at, path, &placed, "references %s \"%s\" which is not configured%s",
 		   component_kind_names[kind], shown, suggest_text(&suggest, meant));
 	return problems_add_at(problems, at, &placed);
