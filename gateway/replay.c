@@ -196,6 +196,7 @@ static void add_rest(struct replay *r, const struct letter *letter)
 	size_t size = (r->rest_count + 1) * sizeof *r->rest;
 	r->rest = memory_resize(r->rest, size);
 	r->rest[r->rest_count] = *letter;
+	r->rest[r->rest_count].origin = letter->packet->origin; /* as it was in the letter */
 	r->rest[r->rest_count].destination = r->options->to;
 	r->rest[r->rest_count].pipeline = "replay";
 	r->rest[r->rest_count].dropped = clock_wall();

@@ -3,8 +3,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/secret_name.h"
 #include "pipeline/delivery/delivery_private.h"
 #include "pipeline/delivery/letter_files.h"
+
+#include <strings.h>
 
 #define PENDING_SHARE 4                   /* of the destination's memory */
 #define PENDING_BYTES ((int64_t)64 << 20) /* without a share */
@@ -121,10 +124,37 @@ static void recover(struct delivery *d)
 		log_info(d->options.log, "Dead letters are written again.");
 }
 
-static struct letter letter_of(const struct delivery *d, const struct dead_letter *dead)
+static bool is_in(const char *const *names, const char *name)
+{
+	while (names && *names && strcasecmp(*names, name))
+		names++;
+	return names && *names;
+}
+
+/* What is written of it: neither the key of its batch, which repeats the values, nor credentials of
+ * senders, unless the authenticator sends them. The caller's reference; NULL: there is none. */
+static struct origin *origin_of(const struct delivery *d, const struct origin *origin)
+{
+	size_t count = 0, kept = 0;
+	while (origin && origin->metadata[count].name)
+		count++;
+	struct metadatum *list = memory_array(count + 1, sizeof *list);
+	for (size_t i = 0; i < count; i++) {
+		const char *name = origin->metadata[i].name;
+		if (!secret_name_is(name) || is_in(d->options.auth_keys, name))
+			list[kept++] = origin->metadata[i];
+	}
+	struct origin *written = origin ? origin_new("", origin->tenant, list) : NULL;
+	memory_free(list);
+	return written;
+}
+
+static struct letter letter_of(const struct delivery *d, const struct dead_letter *dead,
+			       const struct origin *origin)
 {
 	return (struct letter){
 		.packet = dead->packet,
+		.origin = origin,
 		.destination = d->options.id,
 		.pipeline = dead->item->book->pipeline,
 		.reason = dead->partial ? LETTER_PARTIAL : ledger_reason(dead->loss.reason),
@@ -164,15 +194,19 @@ static void end_one(struct delivery *d, struct dead_letter *dead, bool written)
 static int64_t write_group(struct delivery *d, struct dead_letter **group, uint32_t count)
 {
 	struct letter letters[LETTER_GROUP_MAX] = { { NULL } };
+	struct origin *origins[LETTER_GROUP_MAX];
 	enum letter_result results[LETTER_GROUP_MAX];
 	struct error err;
 	int64_t bytes = 0;
 	error_clear(&err);
-	for (uint32_t i = 0; i < count; i++)
-		letters[i] = letter_of(d, group[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		origins[i] = origin_of(d, group[i]->packet->origin);
+		letters[i] = letter_of(d, group[i], origins[i]);
+	}
 	letter_box_add(d->letters.box, letters, count, results, &err);
 	show(&d->letters);
 	for (uint32_t i = 0; i < count; i++) {
+		origin_unref(&origins[i]);
 		bytes += (int64_t)group[i]->packet->otlp.len;
 		note_result(d, group[i], results[i], err.text);
 		end_one(d, group[i], results[i] == LETTER_WRITTEN);

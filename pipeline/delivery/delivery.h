@@ -128,6 +128,9 @@ struct delivery_options {
 	int64_t max_bytes; /* until delivery_set_share; 0: any */
 	/* of sending_queue.storage; the delivery takes a reference; NULL: none */
 	struct storage *storage;
+	/* The metadata that its authenticator needs, also of a dead letter; ends with NULL;
+	 * borrowed for the delivery's life. NULL: none. */
+	const char *const *auth_keys;
 	/* Gets each loss (pipeline/delivery/dead_letters.h) instead of a directory, and with
 	 * `rejected_profiles` each request that the destination accepted in part; NULL: none.
 	 * [any thread; one at a time] */

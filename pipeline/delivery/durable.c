@@ -282,7 +282,8 @@ struct stored *durable_record(struct delivery *d, struct packet *packet, struct 
 		u->open && storage_takes(u->storage) ? memory_new(sizeof *stored) : NULL;
 	if (stored)
 		bytes_init(&stored->head, HEAD_MAX);
-	if (!stored || !record_encode(packet, book->pipeline, account, &stored->head)) {
+	if (!stored ||
+	    !record_encode(packet, packet->origin, book->pipeline, account, &stored->head)) {
 		if (stored)
 			stored_free(stored);
 		if (required)

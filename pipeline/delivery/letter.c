@@ -84,7 +84,7 @@ static bool put_record(struct bytes *out, const struct letter *l)
 {
 	struct bytes head;
 	bytes_init(&head, LETTER_REASON_MAX);
-	bool ok = record_encode(l->packet, l->pipeline, RECORD_ACCOUNT_UNKNOWN, &head);
+	bool ok = record_encode(l->packet, l->origin, l->pipeline, RECORD_ACCOUNT_UNKNOWN, &head);
 	put_name(out, "record");
 	ok = ok && bytes_add_byte(out, '"') && base64_add(out, bytes_view(&head), true) &&
 	     bytes_add_byte(out, '"');

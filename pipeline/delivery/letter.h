@@ -29,6 +29,7 @@ enum {
 
 struct letter {
 	struct packet *packet;              /* exactly what is lost */
+	const struct origin *origin;        /* what is kept of its origin; NULL: nothing */
 	const char *destination, *pipeline; /* IDs */
 	const char *reason;                 /* a ledger's, or LETTER_PARTIAL */
 	const char *error;    /* a fixed word for the last failure; NULL: it was not attempted */

@@ -150,15 +150,15 @@ static uint64_t checksum_of(const uint8_t *head, size_t length)
 }
 
 /* The fixed part; the checksum last. */
-static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t receivers,
-		      enum record_account account)
+static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t metadata,
+		      uint32_t receivers, enum record_account account)
 {
 	struct hash128 id = packet_id(p);
 	struct hash128 content = hash_content_128(p->otlp.at, p->otlp.len);
 	memcpy(at, magic, sizeof magic);
 	set_number(at + sizeof magic, FORMAT, 4);
 	set_number(at + AT_LENGTH, length, 4);
-	set_number(at + AT_METADATA, count_metadata(p->origin), 4);
+	set_number(at + AT_METADATA, metadata, 4);
 	set_number(at + AT_BODY, p->otlp.len, 8);
 	set_number(at + AT_CONTENT, content.low, 8);
 	set_number(at + AT_CONTENT + 8, content.high, 8);
@@ -177,16 +177,16 @@ static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t rec
 	set_number(at + AT_CHECKSUM, checksum_of(at, length), 8);
 }
 
-bool record_encode(struct packet *packet, const char *pipeline, enum record_account account,
-		   struct bytes *head)
+bool record_encode(struct packet *packet, const struct origin *origin, const char *pipeline,
+		   enum record_account account, struct bytes *head)
 {
 	static const uint8_t zero[FIXED];
-	uint32_t receivers;
-	if (count_metadata(packet->origin) > METADATA_MAX || !bytes_add(head, zero, FIXED) ||
-	    !put_string(head, pipeline) || !put_origin(head, packet->origin) ||
+	uint32_t metadata = count_metadata(origin), receivers;
+	if (metadata > METADATA_MAX || !bytes_add(head, zero, FIXED) ||
+	    !put_string(head, pipeline) || !put_origin(head, origin) ||
 	    !put_contributions(head, packet, &receivers) || head->len > HEAD_MAX)
 		return false;
-	set_fixed(head->at, head->len, packet, receivers, account);
+	set_fixed(head->at, head->len, packet, metadata, receivers, account);
 	return true;
 }
 

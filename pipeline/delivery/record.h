@@ -54,10 +54,10 @@ struct record {
 	struct view head, body;
 };
 
-/* Appends the head of the packet's record; its body is packet->otlp. False: some string is longer
- * than a record can have. */
-bool record_encode(struct packet *packet, const char *pipeline, enum record_account account,
-		   struct bytes *head);
+/* Appends the head of the packet's record; its body is packet->otlp. origin: the packet's, or what
+ * is to be stored of it. False: some string is longer than a record can have. */
+bool record_encode(struct packet *packet, const struct origin *origin, const char *pipeline,
+		   enum record_account account, struct bytes *head);
 
 /* Checks the whole record, also its content. The views are those of `data`. After RECORD_CORRUPT
  * because of the body, pipeline, tenant and samples are set; otherwise they are empty. */

@@ -212,6 +212,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 		.loop = e->all->loop,
 		.budget = e->all->budget,
 		.storage = e->storage,
+		.auth_keys = named_auths_context_keys(&e->auths),
 	});
 	return true;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/graph/lint.h"
 
+#include "base/secret_name.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -293,17 +295,6 @@ static bool is_certificate(const struct node *node)
 	       !strstr(node->text, "PRIVATE KEY");
 }
 
-/* Of a header: only some hold secrets. */
-static bool is_secret_name(const char *name)
-{
-	static const char *const words[] = { "authorization", "cookie",  "token", "secret",
-					     "password",      "api-key", "apikey" };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcasestr(name, words[i]))
-			return true;
-	return false;
-}
-
 static void report_plain(struct lint *lint, const struct path *path, const struct node *at)
 {
 	char room[PATH_TEXT];
@@ -319,7 +310,7 @@ static void look_for_headers(struct lint *lint, const struct node *headers, cons
 		bool map = headers->kind == NODE_MAP;
 		const char *key = map ? entry->key : name ? name->text : NULL;
 		const struct node *secret = map ? entry : node_get(entry, "value");
-		if (key && secret && is_secret_name(key) && is_plain(secret))
+		if (key && secret && secret_name_is(key) && is_plain(secret))
 			report_plain(lint, map ? &item : &value, secret);
 	}
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a destination does not get becomes a dead letter. How it is sent again is in test_replay.py."""
+import base64
 import random
 import resource
 import signal
@@ -10,7 +11,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import otlp, parca, peers
+from harness import kafka, otlp, parca, peers
 from harness.durable import expected, set_file_limit
 from harness.letters import BUSY, CONFIG, REFUSE, SAMPLES, Rig, lose, requests, take
 from harness.push import PushSink, refusal, reply
@@ -43,6 +44,9 @@ def test_what_is_rejected_is_kept_and_sent_again(build, tmp_path):
         assert "[5/5]" in done.stdout and "no processor runs again" in done.stdout and "5 sent" in done.stdout
         assert rig.sink.samples() == expected(sent)
         assert not list(rig.dead.iterdir())
+
+
+TOPIC_DENIED = 29  # of Kafka's protocol
 
 
 def old(request):
@@ -295,6 +299,51 @@ def test_the_tenant_and_the_metadata_are_kept(build, tmp_path):
         rig.sink.metadata.clear()
         assert rig.replay().returncode == 0
         assert [dict(m)["x-scope-orgid"] for m in rig.sink.metadata] == ["blue", "green"]
+
+
+# A gateway that splits batches by a credential, and passes another one on.
+CREDENTIALS = (
+    ("service:\n", "processors: {batch: {metadata_keys: [authorization, x-team]}}\n"
+                   "extensions:\n  headers_setter: {headers: [{key: x-api-key, from_context: x-api-key}]}\n"
+                   "service:\n  extensions: [headers_setter]\n"),
+    ("receivers: [otlp],", "receivers: [otlp], processors: [batch],"),
+    ("{port:otlp}", "{port:otlp}, include_metadata: true"), (NO_RETRY, NO_RETRY + "\n    auth: {authenticator: headers_setter}"))
+
+
+def written(rig):
+    """All bytes of the letters, with what is in base64."""
+    return b"".join(path.read_bytes() for path in rig.dead.iterdir()) + b"".join(
+        base64.b64decode(reason["record"]) for reason in rig.reasons())
+
+
+def test_credentials_are_left_out_unless_the_authenticator_sends_them(build, tmp_path):
+    with Rig(build, tmp_path, *CREDENTIALS) as rig:
+        sent = rig.send(make.request(1, samples=SAMPLES), metadata=[
+            ("authorization", "Bearer s3cret"), ("x-team", "blue-team"), ("x-api-key", "passed-on")])
+        rig.gateway.until(lambda: rig.dead_samples() == SAMPLES)
+        data = written(rig)
+        assert b"s3cret" not in data and b"blue-team" in data and b"passed-on" in data
+        rig.sink.answer = take
+        rig.sink.metadata.clear()
+        rig.sink.received.clear()
+        assert rig.replay().returncode == 0
+        assert [dict(m)["x-api-key"] for m in rig.sink.metadata] == ["passed-on"] and rig.sink.samples() == expected(sent)
+
+
+def test_a_message_of_kafka_is_replayed_without_the_credential_of_its_sender(build, tmp_path):
+    config = CONFIG.replace("{port:otlp}", "{port:otlp}, include_metadata: true").replace("otlp_grpc", "kafka")
+    with kafka.Broker(build) as broker:
+        config = config.replace("    endpoint: 127.0.0.1:{port:sink}\n    tls: {insecure: true}\n",
+                                "    brokers: ['%s']\n    include_metadata_keys: [authorization, x-team]\n" % broker.address)
+        broker.command("errors %d 1 %d" % (kafka.PRODUCE, TOPIC_DENIED))
+        with Rig(build, tmp_path, config=config) as rig, broker.reader("otlp_profiles") as reader:
+            rig.send(make.request(1, samples=SAMPLES), metadata=[("authorization", "Bearer s3cret"), ("x-team", "blue-team")])
+            rig.gateway.until(lambda: len(rig.reasons()) == 1)
+            assert b"s3cret" not in written(rig)
+            done = rig.replay(to="kafka")
+            assert done.returncode == 0, done.stderr
+            [message] = reader.until(lambda messages: messages)
+            assert [value for name, value in message.headers if name != "idempotency-key"] == [b"blue-team"]
 
 
 def test_what_was_made_for_a_store_goes_to_such_a_store_only(build, tmp_path):

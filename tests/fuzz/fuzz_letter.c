@@ -28,6 +28,7 @@ static void check(const struct letter_content *c)
 	struct letter_content again;
 	struct bytes reason;
 	const struct letter letter = { .packet = c->packet,
+				       .origin = c->packet->origin,
 				       .destination = "a",
 				       .pipeline = "b",
 				       .reason = c->reason,

@@ -46,7 +46,7 @@ static void read_record(struct view data)
 	assert(packet->otlp.len == record.body.len && packet->samples == record.samples);
 	char *pipeline = strndup((const char *)record.pipeline.at, record.pipeline.len);
 	bytes_init(&head, SIZE_MAX / 2);
-	assert(record_encode(packet, pipeline, record.account, &head));
+	assert(record_encode(packet, packet->origin, pipeline, record.account, &head));
 	const struct hash128 id = packet_id(packet);
 	assert(id.low == record.id.low && id.high == record.id.high);
 	free(pipeline);

@@ -88,6 +88,7 @@ static struct packet *make_packet(void)
 static struct letter letter_of(struct packet *packet)
 {
 	return (struct letter){ .packet = packet,
+				.origin = packet->origin,
 				.destination = "otlp_grpc/a",
 				.pipeline = "profiles",
 				.reason = "permanent",

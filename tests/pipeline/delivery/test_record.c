@@ -39,7 +39,7 @@ static struct packet *make_packet(void)
 static void encode(struct packet *p, struct bytes *out)
 {
 	bytes_init(out, 1 << 20);
-	assert_true(record_encode(p, "profiles/x", RECORD_ACCOUNT_SHARED, out));
+	assert_true(record_encode(p, p->origin, "profiles/x", RECORD_ACCOUNT_SHARED, out));
 	assert_true(bytes_add(out, p->otlp.at, p->otlp.len));
 }
 
@@ -149,7 +149,7 @@ static void encode_old(struct packet *p, struct bytes *out)
 	enum { AT_LENGTH = 8, AT_CHECKSUM = 48, AT_ID = 152, ID = 16 };
 	uint8_t sums[16];
 	bytes_init(out, 1 << 20);
-	assert_true(record_encode(p, "profiles/x", RECORD_ACCOUNT_SHARED, out));
+	assert_true(record_encode(p, p->origin, "profiles/x", RECORD_ACCOUNT_SHARED, out));
 	size_t head = out->len - ID;
 	memmove(out->at + AT_ID, out->at + AT_ID + ID, head - AT_ID);
 	out->len = head;
