@@ -19,6 +19,11 @@
  * offset is committed when it has been acknowledged. A message that is refused for now waits here:
  * consumption pauses, and all that wait are tried again after a delay.
  *
+ * librdkafka's copies of messages are charged in advance: the consumer takes no further one when
+ * what it has handed out reaches that charge. A large message may exceed it. That excess is charged
+ * with its request, and while it waits; during attempts, what waits holds nothing, because one
+ * message might need all of the memory.
+ *
  * All on the loop thread, except decoding and the outcome of a request.
  */
 struct item { /* a message that is not finished */
@@ -29,6 +34,7 @@ struct item { /* a message that is not finished */
 	struct fields attributes; /* of each resource */
 	bool read;                /* both are complete */
 	uint64_t first_refused;   /* 0: it was not */
+	int64_t held;             /* bytes that are charged while it waits */
 	bool retried;
 	struct error err; /* of the last attempt */
 };
@@ -50,7 +56,7 @@ struct kafka {
 	int64_t delay_ns;   /* the next one */
 	uint64_t logged_at; /* the last pause that was logged */
 	bool announced;     /* this pause was */
-	int64_t held;       /* bytes that are charged for what librdkafka fetches */
+	int64_t held;       /* bytes that are charged for what librdkafka fetches and keeps */
 	bool stopping;
 	struct metric_series *results[MESSAGE_RESULTS], *unmarshal_failed;
 	struct metric_series *started, *closed, *partitions, *lag;
@@ -185,8 +191,24 @@ static const struct document_format formats[] = {
 
 /* ---- items ---- */
 
+/* While it waits. If memory is short, others are refused already. */
+static void hold_excess(struct item *i)
+{
+	int64_t bytes = (int64_t)i->message->excess;
+	if (bytes && entrance_hold(i->self->host->entrance, bytes))
+		i->held = bytes;
+}
+
+static void release_excess(struct item *i)
+{
+	if (i->held)
+		entrance_release(i->self->host->entrance, i->held);
+	i->held = 0;
+}
+
 static void item_free(struct item *i)
 {
+	release_excess(i);
 	fields_fini(&i->headers);
 	fields_fini(&i->attributes);
 	memory_free(i);
@@ -260,6 +282,7 @@ static void wait_for_retry(struct item *i)
 				 retry_delay(backoff, k->delay_ns, i->err.retry_after_ms));
 		k->delay_ns = retry_next_interval(backoff, k->delay_ns);
 	}
+	hold_excess(i);
 	i->next = NULL;
 	*k->last = i;
 	k->last = &i->next;
@@ -364,7 +387,7 @@ static void offer(struct item *i)
 	((struct kafka_request *)r)->item = i;
 	r->in.receiver = &k->documents;
 	r->in.headers = r->in.request.metadata = fields_list(&i->headers);
-	r->in.overhead = value.len; /* librdkafka's own copy */
+	r->in.overhead = i->message->excess;
 	if (!source_admit(r, value.len, &i->err)) {
 		conclude(i);
 		return;
@@ -400,6 +423,7 @@ static void on_timer(void *context)
 	k->waiting = NULL;
 	k->last = &k->waiting;
 	for (struct item *i = all; i; i = i->next) {
+		release_excess(i);
 		i->retried = true;
 		k->retrying++;
 	}
@@ -485,11 +509,12 @@ static bool kafka_start(void *instance, struct error *err)
 	struct kafka *k = instance;
 	struct kafka_consumer_options options = consumer_options(k);
 	int64_t fetched = 2 * k->config->max_fetch_size;
-	if (!entrance_hold(k->host->entrance, fetched))
+	int64_t kept = fetched + options.in_hand_bytes_max;
+	if (!entrance_hold(k->host->entrance, kept))
 		return error_set(err, ERROR_CONFIG,
-				 "max_fetch_size: twice its value does not fit into the memory "
-				 "limit");
-	k->held = fetched;
+				 "max_fetch_size: four times its value does not fit into the "
+				 "memory limit");
+	k->held = kept;
 	k->timer = loop_timer_new(k->host->loop, on_timer, k);
 	k->consumer = kafka_consumer_new(&options, err);
 	if (k->consumer && kafka_client_uses_tls(&k->config->client))

@@ -224,7 +224,8 @@ static const struct config_row rows[] = {
 	ROW(kafka_receiver_config, max_fetch_size, .def = "1048576", .unit = "bytes",
 	    .limited = true, .min = 1024, .max = 500000000,
 	    .help = "Maximum size of a broker's response. A larger message is fetched alone. "
-		    "Twice this size is charged to the memory budget."),
+		    "Four times this size is charged to the memory budget: half of it for what "
+		    "the client has fetched, half for messages that are processed or wait."),
 	ROW(kafka_receiver_config, max_partition_fetch_size, .def = "1048576", .unit = "bytes",
 	    .limited = true, .min = 1024, .max = 500000000,
 	    .help = "The same for one partition of the response."),
@@ -246,7 +247,8 @@ static const struct config_row rows[] = {
 		       .key = "partition_processing", .help = "How partitions depend on another."),
 	ROW(kafka_receiver_config, max_in_flight, .def = "64", .limited = true, .min = 1,
 	    .max = 10000,
-	    .help = "Maximum number of messages that are processed at a time. Not a key of the "
+	    .help = "Maximum number of messages that are processed at a time. No further one is "
+		    "begun once they have twice `max_fetch_size` together. Not a key of the "
 		    "Collector."),
 	ROW(kafka_receiver_config, max_message_bytes, .def = "20971520", .unit = "bytes",
 	    .limited = true, .min = 1024, .max = 1000000000,
@@ -299,5 +301,6 @@ struct kafka_consumer_options kafka_receiver_options(const struct kafka_receiver
 		.fetch_max_bytes = c->max_fetch_size,
 		.partition_fetch_max_bytes = c->max_partition_fetch_size,
 		.in_flight_max = (uint32_t)c->max_in_flight,
+		.in_hand_bytes_max = 2 * c->max_fetch_size,
 	};
 }

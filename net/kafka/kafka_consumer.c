@@ -22,6 +22,7 @@ struct kafka_consumer {
 	struct member *leaving; /* they end with their last messages */
 	struct loop_timer *timer;
 	uint32_t in_hand, full_ticks, ticks, renew_ticks;
+	int64_t in_hand_bytes; /* of the values of these messages */
 	unsigned pauses;
 	bool taking, topic_missing, stopped;
 	pthread_mutex_t lock; /* guards `ending`: members that are being closed */
@@ -152,6 +153,20 @@ static void on_rebalance(struct member *m, rd_kafka_event_t *event)
 
 /* ---- messages ---- */
 
+static bool is_full(const struct kafka_consumer *c)
+{
+	return c->in_hand >= c->options.in_flight_max ||
+	       c->in_hand_bytes >= c->options.in_hand_bytes_max;
+}
+
+/* Returns how many of them are beyond the maximum. */
+static size_t take_bytes(struct kafka_consumer *c, size_t bytes)
+{
+	c->in_hand_bytes += (int64_t)bytes;
+	int64_t beyond = c->in_hand_bytes - c->options.in_hand_bytes_max;
+	return beyond <= 0 ? 0 : (size_t)beyond < bytes ? (size_t)beyond : bytes;
+}
+
 /* Takes the event. What belongs to no partition of ours is read by others. */
 static void on_message(struct member *m, rd_kafka_event_t *event)
 {
@@ -172,7 +187,9 @@ static void on_message(struct member *m, rd_kafka_event_t *event)
 	c->in_hand++;
 	m->taken_messages++;
 	m->taken_bytes += record->len;
-	c->options.arrived(c->options.context, kafka_partition_push(p, record, event));
+	struct kafka_message_in *message = kafka_partition_push(p, record, event);
+	message->excess = take_bytes(c, record->len);
+	c->options.arrived(c->options.context, message);
 }
 
 /* Gives back the record. True: there is something new to commit. */
@@ -181,6 +198,7 @@ static bool let_go(struct kafka_message_in *message)
 	struct member *m = message->from->member;
 	m->in_hand--;
 	m->consumer->in_hand--;
+	m->consumer->in_hand_bytes -= (int64_t)message->value.len;
 	rd_kafka_event_destroy(message->event);
 	message->event = NULL;
 	return kafka_partition_settle(message->from);
@@ -291,7 +309,7 @@ static void take(struct kafka_consumer *c)
 	if (c->taking || c->stopped)
 		return;
 	c->taking = true;
-	while (c->member && (c->pauses || c->in_hand < c->options.in_flight_max)) {
+	while (c->member && (c->pauses || !is_full(c))) {
 		event = rd_kafka_queue_poll(c->member->events.queue, 0);
 		if (!event) {
 			member_fetch(c->member);
@@ -398,7 +416,7 @@ static void renew_expelled(struct kafka_consumer *c)
 
 static void check_fullness(struct kafka_consumer *c)
 {
-	c->full_ticks = c->in_hand < c->options.in_flight_max ? 0 : c->full_ticks + 1;
+	c->full_ticks = is_full(c) ? c->full_ticks + 1 : 0;
 	set_pauses(c, c->full_ticks > 1 ? c->pauses | PAUSE_FULL : c->pauses & ~PAUSE_FULL);
 }
 

@@ -14,9 +14,10 @@
  * Each message is handed to `arrived` and stays with the caller until kafka_message_finish, in any
  * order. Of each partition the offset is committed up to which all messages are finished, so a
  * message that is not finished is read again by whoever gets the partition next. At most
- * `in_flight_max` messages are with the caller. When that many have been there for a second, or
- * the caller pauses the consumer, the partitions are paused: librdkafka drops what it has fetched,
- * and the membership in the group stays.
+ * `in_flight_max` messages are with the caller, and no further one once their values have
+ * `in_hand_bytes_max` bytes. When that has been so for a second, or the caller pauses the consumer,
+ * the partitions are paused: librdkafka drops what it has fetched, and the membership in the group
+ * stays.
  *
  * When the group takes partitions away, messages of them that are with the caller get
  * KAFKA_REVOKE_WAIT_MS to be finished. Partitions that are lost (the membership has ended) go at
@@ -50,6 +51,7 @@ struct kafka_consumer_options {
 	int64_t session_timeout_ns, heartbeat_ns, commit_interval_ns, fetch_wait_ns;
 	int64_t fetch_min_bytes, fetch_max_bytes, partition_fetch_max_bytes;
 	uint32_t in_flight_max;
+	int64_t in_hand_bytes_max;
 	void (*arrived)(void *context, struct kafka_message_in *message);
 	void (*partitions)(void *context, uint32_t started, uint32_t closed);
 	void (*observed)(void *context, const struct kafka_consumer_state *state);
@@ -63,6 +65,7 @@ struct kafka_message_in {
 	int32_t partition;
 	int64_t offset;
 	struct view value; /* without an address: the record has none */
+	size_t excess;     /* bytes of it that are beyond in_hand_bytes_max, with those before it */
 	/* The rest belongs to the consumer. */
 	struct kafka_partition *from;
 	struct kafka_message_in *next;

@@ -44,8 +44,9 @@ service:
 class Rig:
     """A broker, a gateway that reads from it, and a sink."""
 
-    def __init__(self, build, broker, sink, *receiver, exporter="", service="", more="", processors="", backoff="max_elapsed_time: 0s", arguments=()):
-        text = CONFIG % {"broker": broker.address, "sink": sink.port, "receiver": "\n    ".join(receiver), "exporter": exporter,
+    def __init__(self, build, broker, sink, *receiver, exporter="", service="", more="", processors="", backoff="max_elapsed_time: 0s", arguments=(),
+                 text=CONFIG):
+        text = text % {"broker": broker.address, "sink": sink.port, "receiver": "\n    ".join(receiver), "exporter": exporter,
                          "service": service, "more": more, "processors": processors, "backoff": backoff}
         self.broker, self.sink, self.gateway = broker, sink, Gateway(build / "portcullis", text, arguments=arguments)
 
@@ -170,6 +171,35 @@ def test_a_full_queue_pauses_and_loses_nothing(build, broker, sink):
         rig.until(lambda: sink.samples() == total(sent))
         assert rig.gateway.balanced("profiles", "otlp_grpc")
         assert "Consumption continues" in rig.gateway.log()
+
+
+FETCH = 1 << 20  # the default of max_fetch_size
+
+
+def test_messages_that_wait_are_within_what_is_charged(build, broker):
+    """A destination that fails sends all messages in processing back, where they wait for hours. They were never more than what is
+    charged for them from the start: twice max_fetch_size. The other half of the charge is for what the client fetches."""
+    entered, fails = [], threading.Event()
+
+    def answer(data, context):
+        entered.append(len(data))
+        fails.wait(60)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "not now")
+
+    sent = [make.request(seed, samples=12000).SerializeToString() for seed in range(30)]
+    most = -(-2 * FETCH // min(map(len, sent)))  # messages until these bytes are reached
+    assert 4 < most < 20
+    send(broker, sent)
+    text = CONFIG.replace("initial_interval: 50ms, max_interval: 100ms", "initial_interval: 1h, max_interval: 1h").replace(
+        "retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, max_elapsed_time: 0s}", "retry_on_failure: {enabled: false}")
+    with peers.Sink(threads=64) as sink:
+        sink.answer = answer
+        with Rig(build, broker, sink, "ack: delivered", exporter="sending_queue: {num_consumers: 64}", text=text) as rig:
+            rig.until(lambda: len(entered) >= most - 1)
+            fails.set()
+            rig.until(lambda: rig.messages("postponed") >= most - 1)
+            assert len(entered) <= most + 2 and rig.messages("postponed") <= most + 2  # some may be on their way when it pauses
+            assert rig.gateway.total("otelcol_memory_charged_bytes") >= 4 * FETCH
 
 
 SHORT = """
