@@ -155,7 +155,8 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* What was to come next and is not, is closed. The copy is for clang 14, which compiles no member of what the exchange yields. */
+/* What was to come next and is not, is closed. The copy is for clang 14, which compiles no member
+ * of what the exchange yields. */
 static void set_next(struct file_log *log, struct file_log_next next)
 {
 	struct file_log_next old = atomic_exchange(&log->next, next);

@@ -328,25 +328,24 @@ static const struct processor_ops pii_ops = {
 const struct component_factory pii_processor = {
 	.type = "pii",
 	.help = "Masks, hashes or drops personal data and secrets in strings.",
-	.manual =
-		"`pii: {}` runs every detector that is on by default with the action `mask` on "
-		"every string site without keys and on every attribute value and unit. Keys are "
-		"left to the allow-list. [The policy's detectors](../POLICY.md) lists what each "
-		"of them matches and leaves alone, with examples.\n\n"
-		"`mask` replaces a match with `****` (with `*` in paths). `hash` replaces it "
-		"with `hash_` and 16 hex digits of its HMAC-SHA256, so that equal inputs give "
-		"equal tokens. `drop` removes the whole attribute (inside an array or map: the "
-		"element), and empties any other string. Where matches overlap, `drop` takes "
-		"precedence over `mask`, and `mask` over `hash`.\n\n"
-		"Numbers are not scanned, except below `number_keys`. IDs are not scanned: build "
-		"IDs of mappings that are structural for `allowlist`, and the attributes "
-		"`trace_id` and `span_id` of 16 and 8 bytes in hex. A value of decimal digits "
-		"only is not treated as an ID, because card numbers also have 16 digits.\n\n"
-		"A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
-		"could contain a match, if it has more than 512 matches, if the search for one of "
-		"your patterns exceeds its limit, or if it is so dense with what looks like a match "
-		"that the search would take several times as long as in other strings. The effort is "
-		"counted, not timed, so a string always has the same result.",
+	.manual = "`pii: {}` runs every detector that is on by default with the action `mask` on "
+		  "every string site without keys and on every attribute value and unit. Keys are "
+		  "left to the allow-list. [The policy's detectors](../POLICY.md) lists what each "
+		  "of them matches and leaves alone, with examples.\n\n"
+		  "`mask` replaces a match with `****` (with `*` in paths). `hash` replaces it "
+		  "with `hash_` and 16 hex digits of its HMAC-SHA256, so that equal inputs give "
+		  "equal tokens. `drop` removes the whole attribute (inside an array or map: the "
+		  "element), and empties any other string. Where matches overlap, `drop` takes "
+		  "precedence over `mask`, and `mask` over `hash`.\n\n"
+		  "Numbers are not scanned, except below `number_keys`. IDs are not scanned: build "
+		  "IDs of mappings that are structural for `allowlist`, and the attributes "
+		  "`trace_id` and `span_id` of 16 and 8 bytes in hex. A value of decimal digits "
+		  "only is not treated as an ID, because card numbers also have 16 digits.\n\n"
+		  "A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
+		  "could contain a match, if it has more than 512 matches, if the search for one "
+		  "of your patterns exceeds its limit, or if it is so dense with what looks like "
+		  "a match that the search would take several times as long as in other strings. "
+		  "The effort is counted, not timed, so a string always has the same result.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &pii_ops,
 	.size = sizeof(struct pii),

@@ -47,8 +47,8 @@ struct pii_run_rules {
 	uint64_t behind[256], mark[256];
 };
 
-/* The rules that what a string has is enough for: its length, each of its four counts, its classes in
- * three parts. What is more than the largest need counts as that. */
+/* The rules that what a string has is enough for: its length, each of its four counts, its classes
+ * in three parts. What is more than the largest need counts as that. */
 #define PII_LENGTH_MAX 79
 #define PII_COUNTED_MAX 15
 #define PII_CLASS_BITS 7

@@ -94,8 +94,8 @@ static inline size_t pii_run_back(struct view text, size_t at, uint32_t kinds, s
 
 struct pii_runs { /* empty with count == 0 */
 	unsigned count;
-	/* What is left of the effort that the string is worth, in instructions, about. Whoever reads a
-	 * row of unknown length takes from it. */
+	/* What is left of the effort that the string is worth, in instructions, about. Whoever
+	 * reads a row of unknown length takes from it. */
 	int64_t effort;
 	struct pii_known_run {
 		uint32_t kinds;

@@ -8,8 +8,8 @@
 
 /* The selection of rules changes no verdict, neither with the detectors of the default
  * configuration nor with all of them. Of the first, a reference implementation made of regular
- * expressions finds the same. With the limit of effort, a string has that verdict too or is replaced
- * as a whole. Masking keeps UTF-8 valid, and its output is bounded. */
+ * expressions finds the same. With the limit of effort, a string has that verdict too or is
+ * replaced as a whole. Masking keeps UTF-8 valid, and its output is bounded. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define UNLIMITED 1000000
