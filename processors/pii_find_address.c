@@ -82,7 +82,7 @@ static inline size_t group_length(const uint8_t *at)
 	return n;
 }
 
-#define EFFORT_BYTE 12
+#define EFFORT_GROUPS_BYTE 12
 #define EFFORT_DOTTED 500 /* the system's parser */
 
 /* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
@@ -138,7 +138,7 @@ static bool is_fingerprint(struct view text, size_t at, size_t end, struct pii_s
 	if (end - at != 23 || pii_run(text, at, PII_HEX, 3) != 2)
 		return false;
 	size_t pairs = pairs_at(text, at);
-	seen->runs.effort -= 2 * EFFORT_BYTE * (int64_t)pairs;
+	seen->runs.effort -= 2 * EFFORT_GROUPS_BYTE * (int64_t)pairs;
 	if (pairs < 8 ||
 	    (pairs == 8 && !(at && text.at[at - 1] == ':' && pair_before(text, at - 1))))
 		return false;
@@ -185,7 +185,7 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	}
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
-	seen->runs.effort -= EFFORT_BYTE * (int64_t)(g.end - at);
+	seen->runs.effort -= EFFORT_GROUPS_BYTE * (int64_t)(g.end - at);
 	if ((g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.')
 		seen->runs.effort -= EFFORT_DOTTED;
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
@@ -307,7 +307,7 @@ bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t a
 	uint32_t kinds = 0;
 	if (pii_at(text, at + 4) != '.' || pii_at(text, at + 9) != '.')
 		return false;
-	seen->runs.effort -= EFFORT_BYTE * 14;
+	seen->runs.effort -= EFFORT_GROUPS_BYTE * 14;
 	for (size_t i = 0; i < 14; i++) {
 		uint8_t byte = pii_at(text, at + i);
 		if (i % 5 != 4 && !pii_is(byte, PII_HEX))

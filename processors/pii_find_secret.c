@@ -45,8 +45,8 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-#define EFFORT_BYTE 8 /* of a local part or a domain */
-#define EFFORT_ADDRESS 140
+#define EFFORT_EMAIL_BYTE 8 /* of a local part or a domain */
+#define EFFORT_EMAIL 140
 
 static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const uint8_t *end,
 			       struct domain *domain)
@@ -66,7 +66,7 @@ static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const u
 		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
 			byte++;
 		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8) {
-			seen->runs.effort -= EFFORT_BYTE * (byte - at);
+			seen->runs.effort -= EFFORT_EMAIL_BYTE * (byte - at);
 			return;
 		}
 		if (!labels)
@@ -166,7 +166,7 @@ static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
 {
 	size_t separator = domain->start - at;
 	size_t before = domain->end ? local_before(seen, text, at, separator) : 0;
-	seen->runs.effort -= before ? EFFORT_BYTE * (int64_t)before + EFFORT_ADDRESS : 0;
+	seen->runs.effort -= before ? EFFORT_EMAIL_BYTE * (int64_t)before + EFFORT_EMAIL : 0;
 	if (!before || is_no_email(text, (struct view){ text.at + at - before, before }, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
@@ -261,7 +261,7 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 			behind = end + 3;
 	}
 	struct domain domain = { .start = start };
-	seen->runs.effort -= EFFORT_BYTE * (int64_t)(end - start);
+	seen->runs.effort -= EFFORT_EMAIL_BYTE * (int64_t)(end - start);
 	read_domain(seen, text.at + start, text.at + end, &domain);
 	if (dot) /* all is looked at */
 		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };
