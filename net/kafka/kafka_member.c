@@ -10,6 +10,7 @@
 #define CLOSE_NS UINT64_C(5000000000)
 #define POLL_MS 100
 #define QUEUED_MESSAGES 1000
+#define MESSAGE_MAX 1000000 /* librdkafka's default of message.max.bytes */
 #define FETCH_BACKOFF_MS "10"
 /* librdkafka closes a connection on a response that is larger. The brokers bound what a message
  * may be. */
@@ -38,7 +39,10 @@ static bool set_fetches(rd_kafka_conf_t *conf, const struct kafka_consumer_optio
 			struct error *err)
 {
 	int64_t queued = o->fetch_max_bytes / 1024;
+	/* message.max.bytes is about producers, but may not exceed fetch.max.bytes. */
+	int64_t produced = o->fetch_max_bytes < MESSAGE_MAX ? o->fetch_max_bytes : MESSAGE_MAX;
 	return kafka_client_set_number(conf, "fetch.min.bytes", o->fetch_min_bytes, err) &&
+	       kafka_client_set_number(conf, "message.max.bytes", produced, err) &&
 	       kafka_client_set_number(conf, "fetch.max.bytes", o->fetch_max_bytes, err) &&
 	       kafka_client_set_number(conf, "fetch.message.max.bytes",
 				       o->partition_fetch_max_bytes, err) &&

@@ -173,6 +173,14 @@ def test_a_full_queue_pauses_and_loses_nothing(build, broker, sink):
         assert "Consumption continues" in rig.gateway.log()
 
 
+def test_the_smallest_fetch_still_reads_messages_that_are_larger(build, broker, sink):
+    sent = requests(5, samples=200)
+    assert min(len(message.SerializeToString()) for message in sent) > 1024
+    send(broker, sent)
+    with Rig(build, broker, sink, "max_fetch_size: 1024\n    max_partition_fetch_size: 1024") as rig:
+        rig.until(lambda: sink.samples() == total(sent))
+
+
 FETCH = 1 << 20  # the default of max_fetch_size
 
 
