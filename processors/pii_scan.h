@@ -22,9 +22,9 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
 
 /*
  * What the rules may cost in a string, in instructions for each of its bytes and at least for
- * PII_EFFORT_MIN of them: a string that needs more is replaced as a whole. Symbols, paths and
- * command lines need less than a third of it. What is charged is what a step costs on average, so
- * no timer is read and a string has the same verdict everywhere.
+ * PII_EFFORT_MIN of them: a string that needs more is replaced as a whole. Names of functions need
+ * at most a third of it, other strings of real profiles about half. What is charged is what a step
+ * costs on average, so no timer is read and a string has the same verdict everywhere.
  */
 #define PII_EFFORT 50
 #define PII_EFFORT_MIN 64

@@ -24,7 +24,8 @@
  * registered. Core registers them through its socket mutator, whose layout is not in its public
  * headers. The layout used here is that of 1.51; grpc_allowance_new refuses any other version.
  *
- * net/client_socket.h tells a registered socket from a later one of the same number.
+ * The registered sockets are also watched (net/client_socket.h): after a write that failed, core
+ * first reads what the server has sent, such as the alert that says why.
  */
 struct grpc_allowance;
 

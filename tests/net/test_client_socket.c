@@ -67,7 +67,7 @@ static void a_reset_follows_what_the_server_has_said(void **state)
 	}
 }
 
-/* Also of those that are told once of what changes. */
+/* What an edge-triggered epoll reports. */
 static int woken(int epoll)
 {
 	struct epoll_event event;
