@@ -50,6 +50,7 @@ struct loop_timer {
 struct loop_socket {
 	uv_poll_t uv;
 	int fd;
+	unsigned watched; /* events */
 	void (*ready)(void *argument, int fd, unsigned events);
 	void *argument;
 };
@@ -316,10 +317,13 @@ struct loop_socket *loop_socket_new(struct loop *loop, int fd,
 	return socket;
 }
 
-/* A socket with an error is ready for everything: who uses it sees the error then. */
+/* A socket with an error is ready for everything: who uses it sees the error then. libuv stops
+ * watching it. */
 static void on_ready(uv_poll_t *uv, int status, int events)
 {
 	struct loop_socket *socket = uv->data;
+	if (status)
+		socket->watched = 0;
 	unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0) |
 			 (events & UV_WRITABLE ? LOOP_WRITABLE : 0);
 	socket->ready(socket->argument, socket->fd, status ? LOOP_READABLE | LOOP_WRITABLE : ready);
@@ -329,6 +333,9 @@ void loop_socket_watch(struct loop_socket *socket, unsigned events)
 {
 	int wanted = (events & LOOP_READABLE ? UV_READABLE : 0) |
 		     (events & LOOP_WRITABLE ? UV_WRITABLE : 0);
+	if (events == socket->watched)
+		return; /* libuv would remove the socket and add it again */
+	socket->watched = events;
 	if (wanted)
 		uv_poll_start(&socket->uv, wanted, on_ready);
 	else

@@ -17,6 +17,7 @@
 #include "net/http/http_connection.h"
 #include "net/http/http_cookies.h"
 #include "net/http/http_curl.h"
+#include "net/http/http_sockets.h"
 #include "net/proxy.h"
 
 struct http_client {
@@ -28,6 +29,7 @@ struct http_client {
 	/* Loop thread: */
 	CURLM *multi;
 	struct loop_timer *timer;
+	struct http_sockets sockets;
 	struct flight *flights;
 	struct http_cookies cookies;
 	bool closed;
@@ -176,21 +178,23 @@ static void on_socket_ready(void *context, int fd, unsigned events)
 	reap(client);
 }
 
-static int on_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *known)
+/* Is it the socket of a connection that libcurl keeps for later requests? */
+static bool is_kept(CURL *curl, curl_socket_t fd)
+{
+	curl_socket_t kept = CURL_SOCKET_BAD;
+	return !curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &kept) && kept == fd;
+}
+
+static int on_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *unused)
 {
 	struct http_client *client = context;
-	struct loop_socket *socket = known;
-	(void)curl;
-	if (what == CURL_POLL_REMOVE) {
-		loop_socket_unref(&socket);
-		return 0;
-	}
-	if (!socket) {
-		socket = loop_socket_new(client->options.loop, fd, on_socket_ready, client);
-		curl_multi_assign(client->multi, fd, socket);
-	}
-	loop_socket_watch(socket, (what & CURL_POLL_IN ? LOOP_READABLE : 0) |
-					  (what & CURL_POLL_OUT ? LOOP_WRITABLE : 0));
+	(void)unused;
+	if (what == CURL_POLL_REMOVE && !is_kept(curl, fd))
+		http_sockets_forget(&client->sockets, fd);
+	else /* CURL_POLL_REMOVE contains neither */
+		http_sockets_watch(&client->sockets, fd,
+				   (what & CURL_POLL_IN ? LOOP_READABLE : 0) |
+					   (what & CURL_POLL_OUT ? LOOP_WRITABLE : 0));
 	return 0;
 }
 
@@ -236,6 +240,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	client->refs = 1;
 	pthread_mutex_init(&client->lock, NULL);
 	http_cookies_init(&client->cookies, options->cookies);
+	http_sockets_init(&client->sockets, options->loop, on_socket_ready, client);
 	client->timer = loop_timer_new(options->loop, on_timeout, client);
 	client->multi = curl_multi_init();
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -302,6 +307,7 @@ static int close_socket(void *context, curl_socket_t fd)
 	struct http_client *client = context;
 	for (struct flight *flight = client->flights; flight; flight = flight->next)
 		http_attempt_closing(&flight->attempt, fd);
+	http_sockets_forget(&client->sockets, fd);
 	return close(fd);
 }
 
@@ -501,6 +507,7 @@ static void close_client(void *argument)
 		cancel(flight);
 	}
 	curl_multi_cleanup(client->multi);
+	http_sockets_fini(&client->sockets);
 	http_cookies_fini(&client->cookies);
 	loop_timer_unref(&client->timer);
 }

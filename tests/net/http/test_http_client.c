@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http/http_client.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -34,6 +39,29 @@ struct scene {
 	uint64_t timeout_ns; /* of get */
 	struct http_exchange *_Atomic kept;
 };
+
+/* What libuv asks of the kernel on this thread, which runs the loop. */
+static _Thread_local int changes, waits;
+
+__attribute__((visibility("default"))) int epoll_ctl(int epoll, int what, int fd,
+						     struct epoll_event *event)
+{
+	changes++;
+	return (int)syscall(SYS_epoll_ctl, epoll, what, fd, event);
+}
+
+__attribute__((visibility("default"))) int epoll_pwait(int epoll, struct epoll_event *events,
+						       int max, int ms, const sigset_t *signals)
+{
+	waits++;
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, ms, signals, 8);
+}
+
+__attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_event *events,
+						      int max, int ms)
+{
+	return epoll_pwait(epoll, events, max, ms, NULL);
+}
 
 static void accept_body(void *context, struct http_exchange *x)
 {
@@ -220,6 +248,40 @@ static void nobody_there_is_no_answer(void **state)
 	assert_string_equal(s->failure, "unavailable");
 }
 
+static void a_connection_is_watched_until_it_is_closed(void **state)
+{
+	struct scene *s = *state;
+	post(s, &(struct http_post){ .body = view_of("hello") });
+	changes = 0;
+	for (int i = 0; i < POSTS; i++) {
+		s->done = 0;
+		post(s, &(struct http_post){ .body = view_of("hello") });
+		assert_int_equal(s->status, 202);
+	}
+	assert_int_equal(changes, 0);
+}
+
+static void stop_loop(void *argument)
+{
+	loop_stop(argument);
+}
+
+static void the_end_of_an_idle_connection_wakes_the_loop_once(void **state)
+{
+	struct scene *s = *state;
+	struct loop_timer *timer = loop_timer_new(s->loop, stop_loop, s->loop);
+	post(s, &(struct http_post){ .body = view_of("hello") });
+	http_server_stop(&s->server, 0);
+	waits = 0;
+	loop_timer_start(timer, 100000000);
+	loop_run(s->loop);
+	assert_in_range(waits, 1, 5);
+	loop_timer_unref(&timer);
+	s->done = 0;
+	post(s, &(struct http_post){ .body = view_of("hello") });
+	assert_string_equal(s->failure, "unavailable");
+}
+
 static void who_is_late_has_no_answer(void **state)
 {
 	struct scene *s = *state;
@@ -313,6 +375,30 @@ static void what_is_no_url_is_a_failure(void **state)
 		assert_int_equal(s->status, 0);
 		assert_int_equal(s->length, 0);
 	}
+}
+
+/* libcurl closes such a socket without a callback. */
+static void a_connection_that_is_not_made_is_not_watched(void **state)
+{
+	struct scene *s = *state;
+	struct sockaddr_in own = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof own;
+	int full = socket(AF_INET, SOCK_STREAM, 0), only = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(full, (struct sockaddr *)&own, len) | listen(full, 0), 0);
+	assert_int_equal(getsockname(full, (struct sockaddr *)&own, &len), 0);
+	assert_int_equal(connect(only, (struct sockaddr *)&own, len), 0);
+	char *url = memory_format("http://127.0.0.1:%d/document", ntohs(own.sin_port));
+	s->timeout_ns = 300000000;
+	for (int i = 0; i < 3; i++) {
+		s->done = 0;
+		get(s, url, 1000);
+		loop_run(s->loop);
+		assert_string_equal(s->failure, "deadline_exceeded");
+	}
+	close(only);
+	close(full);
+	memory_free(url);
 }
 
 /* One client, and a connection to each of two servers. */
@@ -411,12 +497,15 @@ int main(void)
 		TEST(an_empty_body_is_posted_too),
 		TEST(any_thread_may_post),
 		TEST(nobody_there_is_no_answer),
+		TEST(a_connection_is_watched_until_it_is_closed),
+		TEST(the_end_of_an_idle_connection_wakes_the_loop_once),
 		TEST(who_is_late_has_no_answer),
 		TEST(the_end_of_the_client_cancels_what_is_under_way),
 		TEST(what_was_posted_before_the_end_is_done_at_the_end),
 		TEST(a_document_comes_whole),
 		TEST(a_document_that_does_not_fit_is_a_failure),
 		TEST(what_is_no_url_is_a_failure),
+		TEST(a_connection_that_is_not_made_is_not_watched),
 		TEST(one_client_gets_from_many_servers),
 		TEST(the_answer_to_get_has_its_status),
 		TEST(a_get_can_be_cancelled_by_its_number),
