@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http/http_client.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -20,12 +19,17 @@
 #include "net/http/http_sockets.h"
 #include "net/proxy.h"
 
+/* So many flights that have ended are kept for later requests. */
+enum { SPARE_MAX = 16 };
+
 struct http_client {
 	struct http_client_options options;
 	_Atomic uint32_t refs;    /* references: of the owner, and of each request */
 	_Atomic uint64_t numbers; /* the number of the last request */
-	pthread_mutex_t lock;     /* guards identity */
+	pthread_mutex_t lock;     /* guards identity, spare, spares */
 	struct http_identity *identity;
+	struct flight *spare; /* flights that have ended, the last one first */
+	unsigned spares;
 	/* Loop thread: */
 	CURLM *multi;
 	struct loop_timer *timer;
@@ -35,14 +39,19 @@ struct http_client {
 	bool closed;
 };
 
-/* One request. */
+/*
+ * One request. To set up libcurl's handle takes a third of libcurl's instructions for a small
+ * request. All requests to POST have the same options, except for the body and some headers, so a
+ * flight that has ended well serves another one.
+ */
 struct flight {
 	struct http_client *client;
 	struct http_identity *identity;
 	uint64_t number;
-	struct flight *next, **link; /* in client->flights; link NULL: not in the list */
+	struct flight *next, **link; /* in client->flights (link NULL: not in it), or the spare */
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
+	struct curl_slist *common; /* the last of the headers that each request of the flight has */
 	struct bytes answer, *into; /* into: the caller's buffer (GET), or answer */
 	size_t header_bytes;
 	/* the header of the reply is complete; libcurl takes a truncated one for an empty reply */
@@ -57,6 +66,7 @@ static void client_unref(struct http_client *client)
 {
 	if (atomic_fetch_sub(&client->refs, 1) != 1)
 		return;
+	assert(!client->spare);
 	http_identity_unref(&client->identity);
 	pthread_mutex_destroy(&client->lock);
 	memory_free(client);
@@ -69,8 +79,50 @@ static void flight_free(struct flight *flight)
 	curl_slist_free_all(flight->connect_to);
 	http_identity_unref(&flight->identity);
 	bytes_fini(&flight->answer);
-	client_unref(flight->client);
 	memory_free(flight);
+}
+
+/*
+ * May it serve another request? libcurl's handle may remember a failure. It also counts, as long as
+ * it exists, how often it has repeated a request on a new connection, and does so only five times.
+ * Handles that share cookies belong to the loop thread.
+ */
+static bool is_as_new(const struct flight *flight, CURLcode code)
+{
+	long connects = 0;
+	curl_easy_getinfo(flight->curl, CURLINFO_NUM_CONNECTS, &connects);
+	return code == CURLE_OK && !connects && flight->into == &flight->answer &&
+	       !flight->client->cookies.jar;
+}
+
+static void end_flight(struct flight *flight, bool as_new)
+{
+	struct http_client *client = flight->client;
+	bytes_fini(&flight->answer);
+	pthread_mutex_lock(&client->lock);
+	bool keep = as_new && !client->closed && client->spares < SPARE_MAX;
+	if (keep) {
+		flight->next = client->spare;
+		client->spare = flight;
+		client->spares++;
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (!keep)
+		flight_free(flight);
+	client_unref(client);
+}
+
+/* NULL: there is none. */
+static struct flight *take_spare(struct http_client *client)
+{
+	pthread_mutex_lock(&client->lock);
+	struct flight *flight = client->spare;
+	if (flight) {
+		client->spare = flight->next;
+		client->spares--;
+	}
+	pthread_mutex_unlock(&client->lock);
+	return flight;
 }
 
 static enum coding coding_of(struct flight *flight)
@@ -95,30 +147,10 @@ static void inflate_answer(struct flight *flight, enum coding coding)
 	flight->answer = plain;
 }
 
-static bool is_number(const char *text)
-{
-	return *text && !text[strspn(text, "0123456789")];
-}
-
-/* RFC 9110 section 10.2.3. -1: there is none that can be read, or its date has passed. libcurl's
- * own value is also a number at the beginning of other text. */
-static int64_t retry_after_ms(CURL *curl)
-{
-	struct curl_header *header;
-	if (curl_easy_header(curl, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-		return -1;
-	int64_t seconds = is_number(header->value)
-				  ? (int64_t)strtoll(header->value, NULL, 10) /* or LLONG_MAX */
-				  : (int64_t)(curl_getdate(header->value, NULL) - time(NULL));
-	if (seconds <= 0)
-		return -1;
-	return (seconds < INT32_MAX ? seconds : INT32_MAX) * 1000;
-}
-
 static void conclude(struct flight *flight, CURLcode code)
 {
 	long status = 0;
-	struct http_result result = { .retry_after_ms = retry_after_ms(flight->curl) };
+	struct http_result result = { .retry_after_ms = http_curl_retry_after_ms(flight->curl) };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* status codes below 200 are interim replies */
 	bool answered = flight->headed && status >= 200;
@@ -136,9 +168,10 @@ static void conclude(struct flight *flight, CURLcode code)
 	else if (!result.failure && flight->full)
 		result.failure = "too_large";
 	result.body = bytes_view(flight->into);
+	bool as_new = is_as_new(flight, code);
 	http_cookies_bound(&flight->client->cookies, flight->curl);
 	flight->done(flight->argument, &result);
-	flight_free(flight);
+	end_flight(flight, as_new);
 }
 
 static void unlink_flight(struct flight *flight)
@@ -153,7 +186,7 @@ static void cancel(struct flight *flight)
 {
 	const struct http_result result = { .failure = "cancelled", .retry_after_ms = -1 };
 	flight->done(flight->argument, &result);
-	flight_free(flight);
+	end_flight(flight, false);
 }
 
 static void reap(struct http_client *client)
@@ -274,19 +307,34 @@ static size_t see_header(char *line, size_t size, size_t count, void *context)
 	return flight->header_bytes <= HTTP_ANSWER_HEADERS_MAX ? size * count : 0;
 }
 
-/* Adds the headers of the client and of the request after those of the method. */
-static void set_headers(struct flight *flight, const struct metadatum *more)
+static void add_header(struct flight *flight, const char *name, const char *value)
+{
+	flight->headers = http_curl_header(flight->headers, name, value);
+}
+
+/* The headers of the client. Those of the request follow. */
+static void set_common_headers(struct flight *flight)
 {
 	const struct http_client_options *o = &flight->client->options;
-	struct curl_slist *list = curl_slist_append(flight->headers, "Expect:");
+	if (flight->into == &flight->answer)
+		add_header(flight, "Content-Type", o->content_type);
 	if (o->one_request)
-		list = http_curl_header(list, "Connection", "close");
+		add_header(flight, "Connection", "close");
 	for (size_t i = 0; o->headers && i < o->headers->count; i++)
-		list = http_curl_header(list, o->headers->at[i].name, o->headers->at[i].value.text);
+		add_header(flight, o->headers->at[i].name, o->headers->at[i].value.text);
+	flight->headers = curl_slist_append(flight->headers, "Expect:");
+	flight->common = flight->headers;
+	while (flight->common->next)
+		flight->common = flight->common->next;
+}
+
+/* Replaces those of the flight's last request. */
+static void set_headers(struct flight *flight, const struct metadatum *more)
+{
+	curl_slist_free_all(flight->common->next);
+	flight->common->next = NULL;
 	for (const struct metadatum *h = more; h && h->name; h++)
-		list = http_curl_header(list, h->name, h->value);
-	flight->headers = list;
-	curl_easy_setopt(flight->curl, CURLOPT_HTTPHEADER, list);
+		add_header(flight, h->name, h->value);
 }
 
 static void set_credentials(CURL *curl, const struct http_client_options *o)
@@ -311,7 +359,7 @@ static int close_socket(void *context, curl_socket_t fd)
 	return close(fd);
 }
 
-static void set_transfer(struct flight *flight, uint64_t timeout_ns)
+static void set_transfer(struct flight *flight)
 {
 	struct http_client *client = flight->client;
 	CURL *curl = flight->curl;
@@ -324,7 +372,6 @@ static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 	/* The loop would wait for a look-up that outlives its request. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, client->options.user_agent);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((timeout_ns + 999999) / 1000000));
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, flight);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, see_header);
@@ -370,11 +417,8 @@ static void set_url(struct flight *flight, const char *text)
 static void set_post(struct flight *flight, const struct http_post *post)
 {
 	CURL *curl = flight->curl;
-	struct curl_slist *list = http_curl_header(flight->headers, "Content-Type",
-						   flight->client->options.content_type);
 	if (post->content_encoding)
-		list = http_curl_header(list, "Content-Encoding", post->content_encoding);
-	flight->headers = list;
+		add_header(flight, "Content-Encoding", post->content_encoding);
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
 			 post->body.len ? (const void *)post->body.at : "");
@@ -398,58 +442,81 @@ static void begin_flight(void *argument)
 	curl_multi_add_handle(client->multi, flight->curl);
 }
 
-static struct flight *flight_new(struct http_client *client,
-				 void (*done)(void *argument, const struct http_result *result),
-				 void *argument)
+static struct http_identity *identity_of(struct http_client *client)
+{
+	pthread_mutex_lock(&client->lock);
+	struct http_identity *identity = client->identity;
+	atomic_fetch_add(&identity->refs, 1);
+	pthread_mutex_unlock(&client->lock);
+	return identity;
+}
+
+/* into: NULL: it posts. */
+static struct flight *flight_new(struct http_client *client, const char *url, struct bytes *into)
 {
 	struct flight *flight = memory_new(sizeof *flight);
-	atomic_fetch_add(&client->refs, 1);
 	*flight = (struct flight){ .client = client,
-				   .number = atomic_fetch_add(&client->numbers, 1) + 1,
-				   .curl = curl_easy_init(),
-				   .done = done,
-				   .argument = argument };
+				   .identity = identity_of(client),
+				   .curl = curl_easy_init() };
 	bytes_init(&flight->answer, HTTP_ANSWER_MAX);
-	flight->into = &flight->answer;
-	pthread_mutex_lock(&client->lock);
-	flight->identity = client->identity;
-	atomic_fetch_add(&flight->identity->refs, 1);
-	pthread_mutex_unlock(&client->lock);
+	flight->into = into ? into : &flight->answer;
+	set_url(flight, url);
+	set_transfer(flight);
+	http_connection_set(flight->curl, &client->options, url, flight->identity);
+	set_common_headers(flight);
+	set_credentials(flight->curl, &client->options);
 	return flight;
 }
 
-static void launch(struct flight *flight, const char *url, const struct metadatum *headers,
-		   uint64_t timeout_ns)
+/* A spare one, unless the certificates have changed since. */
+static struct flight *flight_to_post(struct http_client *client)
 {
+	struct http_identity *identity = identity_of(client);
+	struct flight *flight;
+	while ((flight = take_spare(client)) && flight->identity != identity)
+		flight_free(flight);
+	http_identity_unref(&identity);
+	return flight ? flight : flight_new(client, client->options.url, NULL);
+}
+
+/* Returns its number. */
+static uint64_t launch(struct flight *flight, const char *url, uint64_t timeout_ns,
+		       void (*done)(void *argument, const struct http_result *result),
+		       void *argument)
+{
+	struct http_client *client = flight->client;
+	uint64_t number = atomic_fetch_add(&client->numbers, 1) + 1;
+	atomic_fetch_add(&client->refs, 1);
+	flight->number = number;
+	flight->header_bytes = 0;
+	flight->headed = flight->full = false;
+	flight->done = done;
+	flight->argument = argument;
 	http_attempt_init(&flight->attempt, flight->curl, url);
-	set_transfer(flight, timeout_ns);
-	http_connection_set(flight->curl, &flight->client->options, url, flight->identity);
-	set_headers(flight, headers);
-	set_credentials(flight->curl, &flight->client->options);
-	loop_post(flight->client->options.loop, begin_flight, flight);
+	curl_easy_setopt(flight->curl, CURLOPT_HTTPHEADER, flight->headers);
+	curl_easy_setopt(flight->curl, CURLOPT_TIMEOUT_MS, (long)((timeout_ns + 999999) / 1000000));
+	loop_post(client->options.loop, begin_flight, flight);
+	return number;
 }
 
 void http_client_post(struct http_client *client, const struct http_post *post,
 		      void (*done)(void *argument, const struct http_result *result),
 		      void *argument)
 {
-	struct flight *flight = flight_new(client, done, argument);
-	set_url(flight, client->options.url);
+	struct flight *flight = flight_to_post(client);
+	set_headers(flight, post->headers);
 	set_post(flight, post);
-	launch(flight, client->options.url, post->headers, post->timeout_ns);
+	launch(flight, client->options.url, post->timeout_ns, done, argument);
 }
 
 uint64_t http_client_get(struct http_client *client, const struct http_get *get,
 			 void (*done)(void *argument, const struct http_result *result),
 			 void *argument)
 {
-	struct flight *flight = flight_new(client, done, argument);
-	uint64_t number = flight->number;
-	flight->into = get->body;
-	set_url(flight, get->url);
+	struct flight *flight = flight_new(client, get->url, get->body);
+	set_headers(flight, get->headers);
 	curl_easy_setopt(flight->curl, CURLOPT_HTTPGET, 1L);
-	launch(flight, get->url, get->headers, get->timeout_ns);
-	return number;
+	return launch(flight, get->url, get->timeout_ns, done, argument);
 }
 
 struct cancellation {
@@ -506,6 +573,8 @@ static void close_client(void *argument)
 		unlink_flight(flight);
 		cancel(flight);
 	}
+	for (struct flight *flight; (flight = take_spare(client));)
+		flight_free(flight);
 	curl_multi_cleanup(client->multi);
 	http_sockets_fini(&client->sockets);
 	http_cookies_fini(&client->cookies);

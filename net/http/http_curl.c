@@ -2,6 +2,10 @@
 #include "net/http/http_curl.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 
@@ -23,4 +27,23 @@ struct curl_slist *http_curl_header(struct curl_slist *list, const char *name, c
 	list = curl_slist_append(list, line);
 	memory_free(line);
 	return list;
+}
+
+static bool is_number(const char *text)
+{
+	return *text && !text[strspn(text, "0123456789")];
+}
+
+/* libcurl's own value is also a number at the beginning of other text. */
+int64_t http_curl_retry_after_ms(CURL *curl)
+{
+	struct curl_header *header;
+	if (curl_easy_header(curl, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+		return -1;
+	int64_t seconds = is_number(header->value)
+				  ? (int64_t)strtoll(header->value, NULL, 10) /* or LLONG_MAX */
+				  : (int64_t)(curl_getdate(header->value, NULL) - time(NULL));
+	if (seconds <= 0)
+		return -1;
+	return (seconds < INT32_MAX ? seconds : INT32_MAX) * 1000;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http/http_client.h"
 
+#include <curl/curl.h>
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -61,6 +63,17 @@ __attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_ev
 						      int max, int ms)
 {
 	return epoll_pwait(epoll, events, max, ms, NULL);
+}
+
+static CURL *(*real_easy_init)(void);
+static int inits;
+
+__attribute__((visibility("default"))) CURL *curl_easy_init(void)
+{
+	if (!real_easy_init)
+		*(void **)&real_easy_init = dlsym(RTLD_NEXT, "curl_easy_init");
+	inits++;
+	return real_easy_init();
 }
 
 static void accept_body(void *context, struct http_exchange *x)
@@ -246,6 +259,25 @@ static void nobody_there_is_no_answer(void **state)
 	post(s, &(struct http_post){ .body = view_of("hello") });
 	assert_int_equal(s->status, 0);
 	assert_string_equal(s->failure, "unavailable");
+}
+
+static void requests_share_a_handle_and_no_header(void **state)
+{
+	struct scene *s = *state;
+	const struct metadatum more[] = { { "X-More", "yes" }, { 0 } };
+	inits = 0;
+	for (int i = 0; i < POSTS; i++) {
+		struct http_post p = { .body = view_of(i % 3 ? "hello" : "") };
+		p.content_encoding = i % 2 ? "gzip" : NULL;
+		p.headers = i % 5 ? NULL : more;
+		s->done = 0;
+		post(s, &p);
+		char *expected = memory_format("%s %s %s", i % 3 ? "hello" : "",
+					       i % 2 ? "gzip" : "-", i % 5 ? "-" : "yes");
+		assert_string_equal(s->body, expected);
+		memory_free(expected);
+	}
+	assert_int_equal(inits, 2); /* the first one has opened the connection */
 }
 
 static void a_connection_is_watched_until_it_is_closed(void **state)
@@ -497,6 +529,7 @@ int main(void)
 		TEST(an_empty_body_is_posted_too),
 		TEST(any_thread_may_post),
 		TEST(nobody_there_is_no_answer),
+		TEST(requests_share_a_handle_and_no_header),
 		TEST(a_connection_is_watched_until_it_is_closed),
 		TEST(the_end_of_an_idle_connection_wakes_the_loop_once),
 		TEST(who_is_late_has_no_answer),
