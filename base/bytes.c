@@ -16,7 +16,7 @@ static bool raise_max(struct bytes *b, size_t need)
 	return b->meter && b->meter->raise(b->meter, b, need);
 }
 
-bool bytes_enlarge(struct bytes *b, size_t more)
+bool bytes_enlarge_raw(struct bytes *b, size_t more)
 {
 	size_t need = b->len + more;
 	if (need < more || (need > b->max && !raise_max(b, need)))
@@ -25,8 +25,16 @@ bool bytes_enlarge(struct bytes *b, size_t more)
 	while (room < need)
 		room = room > b->max / 2 ? b->max : room * 2;
 	b->at = memory_resize(b->at, room + BYTES_SLACK);
-	memset(b->at + b->len, 0, room + BYTES_SLACK - b->len);
+	memset(b->at + room, 0, BYTES_SLACK);
 	b->room = room;
+	return true;
+}
+
+bool bytes_enlarge(struct bytes *b, size_t more)
+{
+	if (!bytes_enlarge_raw(b, more))
+		return false;
+	memset(b->at + b->len, 0, b->room - b->len);
 	return true;
 }
 

@@ -59,8 +59,10 @@ static inline void bytes_init(struct bytes *b, size_t max)
 
 void bytes_fini(struct bytes *b);
 
-/* Makes room for `more` bytes after len; false if that would exceed the maximum. */
+/* Makes room for `more` bytes after len, and clears it; false if that would exceed the maximum. */
 bool bytes_enlarge(struct bytes *b, size_t more);
+/* The same without clearing the room, for large outputs of which the caller writes each byte. */
+bool bytes_enlarge_raw(struct bytes *b, size_t more);
 
 /* Releases the unused room after len, for buffers that are kept and will not grow. */
 void bytes_trim(struct bytes *b);

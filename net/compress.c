@@ -290,11 +290,8 @@ static bool unknown(struct error *err)
 			 "unknown content coding: send gzip, zstd, zlib, snappy, lz4 or identity");
 }
 
-bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
+static bool inflate_any(enum coding coding, struct view in, struct bytes *out, struct error *err)
 {
-	static const uint8_t nothing[1];
-	if (!in.len)
-		in.at = nothing; /* an empty body has no address, and nothing is added to NULL */
 	switch (coding) {
 	case CODING_IDENTITY:
 		return bytes_add(out, in.at, in.len) || compress_output_exceeded(out, err);
@@ -314,6 +311,17 @@ bool compress_inflate(enum coding coding, struct view in, struct bytes *out, str
 		break;
 	}
 	return unknown(err);
+}
+
+bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
+{
+	static const uint8_t nothing[1];
+	if (!in.len)
+		in.at = nothing; /* an empty body has no address, and nothing is added to NULL */
+	bool ok = inflate_any(coding, in, out, err);
+	if (out->at)
+		memset(out->at + out->len, 0, BYTES_SLACK);
+	return ok;
 }
 
 static struct libdeflate_compressor *deflater(int level)

@@ -25,6 +25,8 @@ const char *compress_name(enum coding coding);
 /* The decompressed size that the body states, which is only a claim. SIZE_MAX: it states none. */
 size_t compress_stated_size(enum coding coding, struct view body);
 
+/* BYTES_SLACK zeros follow the output, so that what a decoder says of it does not depend on what
+ * was in the buffer. */
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
 /* level 0: the default (1). gzip and zlib have 1 to 12, zstd 1 to 22, lz4 1 to 12; snappy has none.
  * `out` needs room for the worst case, in which the output is larger than the input. */

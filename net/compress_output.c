@@ -7,10 +7,8 @@ enum { GUESS_RATIO = 32, GUESS_MIN = 1024 };
 void compress_output_reserve(struct bytes *out, size_t guess)
 {
 	size_t left = out->max - out->len, more = guess < left ? guess : left;
-	if (!out->at)
-		bytes_enlarge(out, more);
-	else
-		bytes_reserve(out, more);
+	if (!out->at || more > out->room - out->len)
+		bytes_enlarge_raw(out, more);
 }
 
 bool compress_output_grow(struct bytes *out)

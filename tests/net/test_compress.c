@@ -115,6 +115,25 @@ static void inflates_behind_what_is_there(void **state)
 	bytes_fini(&packed);
 }
 
+/* Also in a buffer that held something longer before. */
+static void zeros_follow_what_was_inflated(void **state)
+{
+	(void)state;
+	static const uint8_t zeros[BYTES_SLACK];
+	for (int c = 0; c < CODINGS; c++) {
+		struct error err;
+		struct bytes plain = sample(5000), packed = deflated(codings[c], &plain), out;
+		bytes_init(&out, 50000);
+		bytes_reserve(&out, 40000);
+		memset(out.at, 0xff, out.room + BYTES_SLACK);
+		assert_true(compress_inflate(codings[c], bytes_view(&packed), &out, &err));
+		assert_memory_equal(out.at + out.len, zeros, sizeof zeros);
+		bytes_fini(&out);
+		bytes_fini(&plain);
+		bytes_fini(&packed);
+	}
+}
+
 static void gzip_members_are_joined(void **state)
 {
 	(void)state;
@@ -356,6 +375,7 @@ int main(void)
 		cmocka_unit_test(round_trips_at_every_size),
 		cmocka_unit_test(identity_is_copied_up_to_the_cap),
 		cmocka_unit_test(inflates_behind_what_is_there),
+		cmocka_unit_test(zeros_follow_what_was_inflated),
 		cmocka_unit_test(gzip_members_are_joined),
 		cmocka_unit_test(zstd_frames_are_joined_and_skippable_ones_skipped),
 		cmocka_unit_test(zstd_without_content_size_is_inflated_in_steps),
