@@ -33,17 +33,12 @@ static const uint8_t values[256] = {
 	['/'] = 64, ['-'] = 63, ['_'] = 64,
 };
 
-/* Up to four digits, the last group may have fewer; false if some byte is none. */
-static bool group_of(const uint8_t *at, size_t count, uint32_t *group)
+/* False if some byte is no digit. */
+static inline bool group_of(const uint8_t *at, uint32_t *group)
 {
-	*group = 0;
-	for (size_t i = 0; i < 4; i++) {
-		uint32_t value = i < count ? values[at[i]] : 1;
-		if (!value)
-			return false;
-		*group = *group << 6 | (value - 1);
-	}
-	return true;
+	uint32_t a = values[at[0]], b = values[at[1]], c = values[at[2]], d = values[at[3]];
+	*group = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+	return a && b && c && d;
 }
 
 /* Without its padding, if that is complete; else what has no length that base64 has. */
@@ -64,13 +59,22 @@ size_t base64_decode_at(uint8_t *to, struct view text)
 	size_t rest = text.len % 4;
 	if (rest == 1)
 		return 0;
-	for (size_t i = 0; i < text.len; i += 4) {
-		size_t count = text.len - i < 4 ? rest : 4;
-		uint32_t group;
-		if (!group_of(text.at + i, count, &group))
+	const uint8_t *at = text.at, *end = at + (text.len - rest);
+	uint32_t group;
+	for (; at < end; at += 4) {
+		if (!group_of(at, &group))
 			return 0;
-		for (size_t digit = 1; digit < count; digit++, group <<= 8)
-			*to++ = (uint8_t)(group >> 16);
+		*to++ = (uint8_t)(group >> 16);
+		*to++ = (uint8_t)(group >> 8);
+		*to++ = (uint8_t)group;
+	}
+	if (rest) {
+		const uint8_t last[4] = { at[0], at[1], rest > 2 ? at[2] : 'A', 'A' };
+		if (!group_of(last, &group))
+			return 0;
+		*to++ = (uint8_t)(group >> 16);
+		if (rest > 2)
+			*to++ = (uint8_t)(group >> 8);
 	}
 	return (size_t)(to - start);
 }

@@ -11,7 +11,7 @@
 #define ESCAPED(find_, begins, kinds_, min_) \
 	"%\\", "0-9A-Fa-fnrtux", begins "0-9A-Fa-f", .back = 1, .next = begins "A-Fa-f.-", \
 						     .find = pii_find_escaped, .escaped = find_, \
-						     .kinds = kinds_, .min = min_
+						     .kinds = kinds_, .min = min_, .effort = 80
 #define HEX "0-9A-Fa-f"
 /* The last letter of the words that make a value secret, and the last but one. */
 #define SECRET_LAST "deghlnstyDEGHLNSTY"
@@ -24,9 +24,9 @@
 /* A key: its literal, and the fewest bytes that follow. */
 #define KEY(literal_, back_, kinds_, min_) \
 	{ \
-		LITERAL(literal_), .back = back_, \
-				   .needs = { .length = sizeof literal_ - 1 + (min_) }, \
-				   .find = pii_find_key, .kinds = kinds_, .min = min_ \
+		LITERAL(literal_), \
+			.back = back_, .needs = { .length = sizeof literal_ - 1 + (min_) }, \
+			.find = pii_find_key, .kinds = kinds_, .min = min_, .effort = 185 \
 	}
 
 /* clang-format off */

@@ -84,6 +84,8 @@ struct pii_rule;
 struct pii_seen {
 	size_t from;          /* of the rule that is called: none of its matches begins before */
 	struct pii_runs runs; /* of all rules */
+	/* Where the escaped character ends, 0: there is none, that was looked for here last. */
+	size_t escape, escape_end;
 };
 
 /* See pii_find.h. */
@@ -124,6 +126,9 @@ struct pii_rule {
 	 * bytes. For pii_find_escaped, the kinds of the byte of that number. */
 	uint32_t kinds;
 	size_t min;
+	/* What a call costs, in instructions, without what the function takes itself
+	 * (pii_find.h); 0: as most do. */
+	uint16_t effort;
 };
 
 struct pii_example {

@@ -110,6 +110,9 @@ static void form_literal(struct pii_active_rule *active)
 	memcpy(&active->start, active->literal, len);
 }
 
+/* What a call of a rule costs that does not say it. */
+#define EFFORT_CALL 150
+
 static void form_rule(struct pii_engine *engine, int detector, const struct pii_rule *rule)
 {
 	size_t index = engine->rule_count++;
@@ -118,6 +121,7 @@ static void form_rule(struct pii_engine *engine, int detector, const struct pii_
 		.rule = rule,
 		.find = rule->find,
 		.back = rule->back,
+		.effort = rule->effort ? rule->effort : EFFORT_CALL,
 		.detector = (uint8_t)detector,
 	};
 	if (!rule->first)

@@ -15,8 +15,8 @@
  *
  * The cost is bounded: each function examines a few bytes, bytes that end where the function would
  * be called next, or a run that is measured once for all functions (pii_run_end). A call is charged
- * with what one costs on average (pii_scan.c); what costs much more is taken from
- * seen->runs.effort. tests/processors/test_pii_cost.py counts instructions.
+ * with its rule's effort (pii_table.h); what depends on the string, the function takes itself
+ * (pii_spend), as measured. tests/processors/test_pii_cost.py counts instructions.
  */
 static inline bool pii_hit(struct regex_span *span, size_t start, size_t end)
 {
@@ -53,7 +53,7 @@ static inline size_t pii_quote_at(struct view text, size_t at)
 
 /* Where what a quotation mark began, which ends at `at`, ends: at the same mark, escaped as the
  * first is; or with the string. */
-size_t pii_quoted_end(struct view text, size_t at);
+size_t pii_quoted_end(struct pii_seen *seen, struct view text, size_t at);
 
 /* Where a token ends as generators draw them: a word of sixteen bytes or more with digits in two
  * places; 0: there is none. */

@@ -39,10 +39,13 @@ static uint32_t issued_lengths(const uint8_t *digits)
  * lower half those of odd index.
  */
 #define CHAIN_MAX 64
-#define EFFORT_START 130 /* for each digit at which one may begin */
-#define EFFORT_DIGIT 12
-#define EFFORT_GROUP 50 /* of characters in a row */
-#define CARD_MAX 19     /* digits */
+#define EFFORT_START 90 /* for each digit at which one may begin */
+#define EFFORT_CARD 100 /* and for one that begins as a card does */
+#define EFFORT_DIGIT 18
+#define EFFORT_GROUPED_DIGIT 13
+#define EFFORT_LUHN 12   /* a digit */
+#define EFFORT_GROUP 100 /* of characters in a row */
+#define CARD_MAX 19      /* digits */
 
 struct chain {
 	size_t count, next; /* next: the position of what was not read yet */
@@ -54,7 +57,7 @@ struct chain {
 };
 
 /* Reads on until there are `want` digits, or the chain ends. */
-static void read_chain(struct view text, struct chain *chain, size_t want)
+static void read_chain(struct view text, struct chain *chain, size_t want, struct pii_runs *runs)
 {
 	/* 65536 of the one half, and the other. */
 	static const uint32_t weights[10][2] = {
@@ -81,6 +84,7 @@ static void read_chain(struct view text, struct chain *chain, size_t want)
 			i++;
 		}
 	}
+	pii_spend(runs, EFFORT_DIGIT * (count - chain->count));
 	chain->count = count;
 	chain->next = i;
 	if (chain->ended && !pii_is_at(text, i, PII_ALNUM))
@@ -122,7 +126,8 @@ static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
  * none. It is written in groups of 4, 6 and 4 or 5 digits, if a number may end there, or in three
  * of four, one of up to four and one of up to three.
  */
-static size_t card_at(const struct chain *chain, size_t first, const uint8_t *digits)
+static size_t card_at(const struct chain *chain, size_t first, const uint8_t *digits,
+		      struct pii_runs *runs)
 {
 	const uint64_t four = MARK(1) | MARK(2) | MARK(3),
 		       fifteen = (MARK(14) - 2) & ~(MARK(4) | MARK(10)),
@@ -133,7 +138,7 @@ static size_t card_at(const struct chain *chain, size_t first, const uint8_t *di
 		return 0;
 	/* Where a number of one of its issuer's lengths may end. */
 	uint64_t ends = marks & issued_lengths(digits);
-	if (!ends)
+	if (!ends || !pii_spend(runs, EFFORT_CARD))
 		return 0;
 	if (*digits == '3' && left >= 14 && !(marks & fifteen)) {
 		size_t count = group_end(marks, 13, 2, left);
@@ -150,20 +155,20 @@ static size_t card_at(const struct chain *chain, size_t first, const uint8_t *di
 }
 
 /* Reads what a card that begins with digit `first` may need; is that all of it? */
-static bool reads_card(struct view text, struct chain *chain, size_t first)
+static bool reads_card(struct view text, struct chain *chain, size_t first, struct pii_runs *runs)
 {
 	size_t want = (first + CARD_MAX + 16) & ~(size_t)15;
 	if (chain->count <= first + CARD_MAX && !chain->ended)
-		read_chain(text, chain, want < CHAIN_MAX ? want : CHAIN_MAX);
+		read_chain(text, chain, want < CHAIN_MAX ? want : CHAIN_MAX, runs);
 	return first < chain->count && (chain->ended || chain->count > first + CARD_MAX);
 }
 
 /* The next digit behind a separator, or the end. */
-static size_t next_start(struct view text, struct chain *chain, size_t digit)
+static size_t next_start(struct view text, struct chain *chain, size_t digit, struct pii_runs *runs)
 {
 	uint64_t behind = ~((MARK(digit) << 1) - 1);
 	if (!(chain->marks & behind) && !chain->ended)
-		read_chain(text, chain, CHAIN_MAX);
+		read_chain(text, chain, CHAIN_MAX, runs);
 	uint64_t marks = chain->marks & behind;
 	return marks ? (size_t)__builtin_ctzll(marks) : CHAIN_MAX;
 }
@@ -179,6 +184,7 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 		   struct regex_span *span)
 {
 	struct chain chain;
+	struct pii_runs *runs = &seen->runs;
 	(void)rule;
 	/* Where the first separator of a card may be; a longer group has none. */
 	static const uint32_t groups = 1 << 4 | 1 << 8 | 1 << 10 | 1 << 12;
@@ -188,17 +194,15 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, str
 	chain.ended = false;
 	chain.next = at;
 	bool other = pii_is_part(text, at);
-	size_t first = other ? next_start(text, &chain, 0) : 0, gaps = other;
-	for (; reads_card(text, &chain, first); gaps++) {
-		seen->runs.effort -= EFFORT_START;
-		size_t start = at + first + gaps, count = card_at(&chain, first, text.at + start),
-		       last = count - 1;
+	size_t first = other ? next_start(text, &chain, 0, runs) : 0, gaps = other;
+	for (; pii_spend(runs, EFFORT_START) && reads_card(text, &chain, first, runs); gaps++) {
+		size_t start = at + first + gaps,
+		       count = card_at(&chain, first, text.at + start, runs), last = count - 1;
 		if (count)
 			return pii_hit(span, start,
 				       start + count + gaps_between(&chain, first, first + last));
-		first = next_start(text, &chain, first);
+		first = next_start(text, &chain, first, runs);
 	}
-	seen->runs.effort -= EFFORT_DIGIT * (int64_t)chain.count;
 	/* All that was read is settled. */
 	if (chain.ended)
 		seen->from = chain.next;
@@ -260,7 +264,7 @@ static void read_card_groups(struct view text, size_t at, struct card_groups *ca
 
 /* Of a row of more groups of four, only the last may begin a card: where the fifth from the end
  * begins, if the row goes on. */
-static size_t last_groups(struct view text, size_t at, int64_t *effort)
+static size_t last_groups(struct view text, size_t at, struct pii_runs *runs)
 {
 	size_t gap = card_gap(text, at + 4), groups = 0;
 	uint8_t mark = pii_at(text, at + 4);
@@ -268,7 +272,7 @@ static size_t last_groups(struct view text, size_t at, int64_t *effort)
 	       card_gap(text, at + 4) == gap && pii_is_at(text, at + 4 + gap, PII_DIGIT)) {
 		at += 4 + gap;
 		groups++;
-		*effort -= EFFORT_GROUP;
+		pii_spend(runs, EFFORT_GROUP);
 	}
 	return at - (groups > 4 ? 4 : groups) * (4 + gap);
 }
@@ -282,16 +286,17 @@ bool pii_find_card_groups(const struct pii_rule *rule, struct view text, size_t 
 	if (pii_is_fraction(text, at))
 		return false;
 	read_card_groups(text, at, &card);
-	seen->runs.effort -= 2 * EFFORT_DIGIT * (int64_t)card.count;
+	pii_spend(&seen->runs, EFFORT_GROUPED_DIGIT * card.count);
 	size_t more = card_gap(text, card.end);
 	if (pii_is_at(text, card.end, PII_ALNUM) ||
 	    (more && pii_is_at(text, card.end + more, PII_DIGIT))) {
 		if (card.count == CARD_MAX)
-			seen->from = last_groups(text, at, &seen->runs.effort);
+			seen->from = last_groups(text, at, &seen->runs);
 		return false;
 	}
-	return card.count >= 13 && issued_lengths(card.digits) >> card.count & 1 &&
-	       luhn(card.digits, card.count) && pii_hit(span, at, card.end);
+	return card.count >= 13 && pii_spend(&seen->runs, EFFORT_LUHN * card.count) &&
+	       issued_lengths(card.digits) >> card.count & 1 && luhn(card.digits, card.count) &&
+	       pii_hit(span, at, card.end);
 }
 
 /* Of either form. */
@@ -377,7 +382,7 @@ static size_t iban_gap(struct view text, size_t at)
 /* A row of groups of four characters with `gap` bytes between, in which several IBANs may begin:
  * each is read once. */
 #define IBAN_GROUPS 9   /* at most, of one */
-#define EFFORT_IBAN 240 /* for each group at which one may begin */
+#define EFFORT_IBAN 200 /* for each group at which one may begin */
 
 struct iban_row {
 	size_t at, gap, count;
@@ -397,26 +402,32 @@ static bool has_gap(struct view text, const struct iban_row *row, size_t end)
 			     iban_gap(text, end - row->gap) == row->gap);
 }
 
-static void read_row(struct view text, struct iban_row *row, size_t want, int64_t *effort)
+static void read_row(struct view text, struct iban_row *row, size_t want, struct pii_runs *runs)
 {
-	for (; row->count < want && !row->ended; row->count += !row->ended) {
+	for (; row->count < want && !row->ended && pii_spend(runs, EFFORT_GROUP);
+	     row->count += !row->ended) {
 		size_t place = group_place(row, row->count);
 		row->ended = (row->count && !has_gap(text, row, place)) ||
 			     !read_part(text, place, 4, &row->groups[row->count]);
-		*effort -= EFFORT_GROUP;
 	}
 }
 
-/* Where the IBAN ends that begins with this group; 0: none does. The first four characters count
- * last. */
-static size_t iban_end(struct view text, const struct iban_row *row, size_t first)
+/* The length of the IBAN that begins with this group; 0: none can. */
+static size_t length_at(struct view text, const struct iban_row *row, size_t first)
 {
 	const uint8_t *country = text.at + group_place(row, first);
+	return pii_is(country[0], PII_UPPER) && pii_is(country[1], PII_UPPER) &&
+			       pii_is(country[2], PII_DIGIT) && pii_is(country[3], PII_DIGIT)
+		       ? iban_length(country)
+		       : 0;
+}
+
+/* Where the IBAN of this length ends that begins with this group; 0: it is none. The first four
+ * characters count last. */
+static size_t iban_end(struct view text, const struct iban_row *row, size_t first, size_t len)
+{
 	struct iban_part tail = { 0, 1 };
-	if (!pii_is(country[0], PII_UPPER) || !pii_is(country[1], PII_UPPER) ||
-	    !pii_is(country[2], PII_DIGIT) || !pii_is(country[3], PII_DIGIT))
-		return 0;
-	size_t len = iban_length(country), end = first + len / 4, place = group_place(row, end);
+	size_t end = first + len / 4, place = group_place(row, end);
 	if (!len || end > row->count)
 		return 0;
 	if (len % 4 == 0)
@@ -444,14 +455,15 @@ bool pii_find_iban(const struct pii_rule *rule, struct view text, size_t at, str
 	row.gap = iban_gap(text, at + 4);
 	row.count = 0;
 	row.ended = false;
-	size_t first = 0, starts = row.gap == 1 ? 3 * IBAN_GROUPS : 1,
-	       wanted = row.gap ? IBAN_GROUPS : iban_length(text.at + at) / 4;
+	size_t first = 0, starts = row.gap == 1 ? 3 * IBAN_GROUPS : 1;
 	for (; first < starts; first++) {
 		if (first && !has_gap(text, &row, group_place(&row, first + 1)))
 			break;
-		read_row(text, &row, first + wanted, &seen->runs.effort);
-		seen->runs.effort -= EFFORT_IBAN;
-		size_t end = first < row.count ? iban_end(text, &row, first) : 0;
+		size_t len = length_at(text, &row, first);
+		read_row(text, &row, first + (len ? len / 4 : 1), &seen->runs);
+		if (!pii_spend(&seen->runs, len ? EFFORT_IBAN : EFFORT_GROUP))
+			break;
+		size_t end = iban_end(text, &row, first, len);
 		if (end)
 			return pii_hit(span, group_place(&row, first), end);
 		if (first >= row.count)

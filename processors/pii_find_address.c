@@ -82,8 +82,11 @@ static inline size_t group_length(const uint8_t *at)
 	return n;
 }
 
-#define EFFORT_GROUPS_BYTE 12
-#define EFFORT_DOTTED 500 /* the system's parser */
+#define EFFORT_COLON 45
+#define EFFORT_COLONS_BYTE 8
+#define EFFORT_PAIR 15
+#define EFFORT_DOTTED_MAC 130
+#define EFFORT_DOTTED 300 /* the system's parser */
 
 /* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
  * 0: nowhere. */
@@ -122,7 +125,7 @@ static bool pair_before(struct view text, size_t at)
 static size_t pairs_at(struct view text, size_t at)
 {
 	size_t n = 0;
-	while (pii_run(text, at, PII_ALNUM, 3) == 2 && is_pair(text, at)) {
+	while (is_pair(text, at) && !pii_is_at(text, at + 2, PII_ALNUM)) {
 		n++;
 		if (pii_at(text, at + 2) != ':')
 			break;
@@ -138,7 +141,7 @@ static bool is_fingerprint(struct view text, size_t at, size_t end, struct pii_s
 	if (end - at != 23 || pii_run(text, at, PII_HEX, 3) != 2)
 		return false;
 	size_t pairs = pairs_at(text, at);
-	seen->runs.effort -= 2 * EFFORT_GROUPS_BYTE * (int64_t)pairs;
+	pii_spend(&seen->runs, EFFORT_PAIR * pairs);
 	if (pairs < 8 ||
 	    (pairs == 8 && !(at && text.at[at - 1] == ':' && pair_before(text, at - 1))))
 		return false;
@@ -185,9 +188,9 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	}
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
-	seen->runs.effort -= EFFORT_GROUPS_BYTE * (int64_t)(g.end - at);
+	pii_spend(&seen->runs, EFFORT_COLON * g.colons + EFFORT_COLONS_BYTE * (g.end - at));
 	if ((g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.')
-		seen->runs.effort -= EFFORT_DOTTED;
+		pii_spend(&seen->runs, EFFORT_DOTTED);
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
 	pass_over(text, &g, assigned, seen);
 	if (whole && !g.pairs && is_fingerprint(text, at, whole, seen))
@@ -213,6 +216,7 @@ bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, str
 	uint8_t front = at ? text.at[at - 1] : 0;
 	if (front == ':' && pii_at(text, at - 2) == ':') {
 		seen->from = shortened_row_end(text, at);
+		pii_spend(&seen->runs, EFFORT_COLON / 2 * (seen->from - at));
 		return false;
 	}
 	if (find_at(text, at, seen, span))
@@ -291,6 +295,7 @@ bool pii_find_mac(const struct pii_rule *rule, struct view text, size_t at, stru
 		end += 3;
 	seen->from = --end;
 	size_t pairs = (end - at) / 3 + 1;
+	pii_spend(&seen->runs, EFFORT_PAIR * pairs);
 	if ((pairs != 6 && pairs != 8) || pii_is_at(text, end, PII_ALNUM | PII_UNDERSCORE) ||
 	    (front == gap && pair_before(text, at - 1)))
 		return false;
@@ -307,7 +312,7 @@ bool pii_find_mac_dotted(const struct pii_rule *rule, struct view text, size_t a
 	uint32_t kinds = 0;
 	if (pii_at(text, at + 4) != '.' || pii_at(text, at + 9) != '.')
 		return false;
-	seen->runs.effort -= EFFORT_GROUPS_BYTE * 14;
+	pii_spend(&seen->runs, EFFORT_DOTTED_MAC);
 	for (size_t i = 0; i < 14; i++) {
 		uint8_t byte = pii_at(text, at + i);
 		if (i % 5 != 4 && !pii_is(byte, PII_HEX))

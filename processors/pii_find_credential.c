@@ -97,19 +97,23 @@ static bool is_secret(struct view text, size_t end)
 	}
 }
 
-size_t pii_quoted_end(struct view text, size_t at)
+#define EFFORT_QUOTED 9 /* a byte between quotation marks */
+
+size_t pii_quoted_end(struct pii_seen *seen, struct view text, size_t at)
 {
 	uint8_t mark = text.at[at - 1];
 	bool escaped = pii_at(text, at - 2) == '\\';
-	for (; at < text.len; at++) {
-		if (escaped && text.at[at] == '\\' && pii_at(text, at + 1) == mark)
-			return at;
-		if (!escaped && text.at[at] == mark)
-			return at;
-		if (!escaped && text.at[at] == '\\' && at + 1 < text.len)
-			at++;
+	size_t end = at;
+	for (; end < text.len; end++) {
+		if (escaped && text.at[end] == '\\' && pii_at(text, end + 1) == mark)
+			break;
+		if (!escaped && text.at[end] == mark)
+			break;
+		if (!escaped && text.at[end] == '\\' && end + 1 < text.len)
+			end++;
 	}
-	return text.len;
+	pii_spend(&seen->runs, EFFORT_QUOTED * (end - at));
+	return end;
 }
 
 static size_t blanks_at(struct view text, size_t at)
@@ -157,24 +161,29 @@ static bool value_between(struct view text, size_t start, size_t end, struct reg
 	return pii_hit(span, start, other ? name : end);
 }
 
-static bool quoted_at(struct view text, size_t at, struct regex_span *span)
+static bool quoted_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
 	size_t quote = pii_quote_at(text, at), start = at + quote;
-	return quote && value_between(text, start, pii_quoted_end(text, start), span);
+	return quote && value_between(text, start, pii_quoted_end(seen, text, start), span);
 }
 
 /* Where the name that ends here begins. */
 #define NAME_MAX_LEN 64
+#define EFFORT_NAME_BYTE 6
 
-static size_t name_start(struct view text, size_t end)
+static size_t name_start(struct pii_seen *seen, struct view text, size_t end)
 {
-	return end - pii_run_back(text, end, PII_BASE64URL | PII_DOT, NAME_MAX_LEN);
+	size_t len = pii_run_back(text, end, PII_BASE64URL | PII_DOT, NAME_MAX_LEN);
+	pii_spend(&seen->runs, EFFORT_NAME_BYTE * len);
+	return end - len;
 }
+
+#define EFFORT_VALUE 165 /* behind the name of a secret */
 
 static bool value_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
 	if (pii_quote_at(text, at))
-		return quoted_at(text, at, span);
+		return quoted_at(seen, text, at, span);
 	return value_between(text, at, pii_run_end(&seen->runs, text, at, PII_SECRET), span);
 }
 
@@ -200,11 +209,12 @@ static bool assigned_at(struct pii_seen *seen, struct view text, size_t name_end
 	size_t start = name_end + 1, end = start;
 	if (!value_at(seen, text, start, span) || span->start != start)
 		return span->end > span->start;
-	size_t name = name_start(text, name_end);
+	size_t name = name_start(seen, text, name_end);
 	if (pii_at(text, name - 1) != ';')
 		return true;
 	while (end < span->end && text.at[end] != '/' && text.at[end] != '?' && text.at[end] != '#')
 		end++;
+	pii_spend(&seen->runs, EFFORT_VALUE + 3 * (end - start));
 	if (end < span->end && is_path_parameter(text, name))
 		span->end = end;
 	return span->end > start;
@@ -232,7 +242,7 @@ static bool is_bracket_before(struct view text, size_t name)
 
 /* Where the name in front of `end` ends: in front of the bracket, if it is a part of another name,
  * as in "user[password]=x". */
-static size_t part_end(struct view text, size_t end)
+static size_t part_end(struct pii_seen *seen, struct view text, size_t end)
 {
 	size_t part = end;
 	if (pii_at(text, end - 1) == ']')
@@ -240,10 +250,8 @@ static size_t part_end(struct view text, size_t end)
 	else if (pii_at(text, end - 2) == '5' && PII_LETTERS_BEFORE(text, end, "d"))
 		part = percent_before(text, end - 2);
 	bool closed = part < end && (text.at[part] == ']' || text.at[part] == '%');
-	return closed && is_bracket_before(text, name_start(text, part)) ? part : end;
+	return closed && is_bracket_before(text, name_start(seen, text, part)) ? part : end;
 }
-
-#define EFFORT_VALUE 100 /* behind the name of a secret */
 
 /* name=value. "operator==", "token=>" and "token=(" are code, "PWD=/" is a directory. */
 bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
@@ -251,11 +259,12 @@ bool pii_find_assigned(const struct pii_rule *rule, struct view text, size_t at,
 {
 	(void)rule;
 	uint8_t first = pii_at(text, at + 1);
-	if (!is_secret(text, part_end(text, at)))
+	if (!is_secret(text, part_end(seen, text, at)))
 		return false;
-	seen->runs.effort -= EFFORT_VALUE;
+	if (!pii_spend(&seen->runs, EFFORT_VALUE))
+		return false;
 	if (first == '>') /* Ruby's name=>"value" */
-		return quoted_at(text, at + 2 + blanks_at(text, at + 2), span);
+		return quoted_at(seen, text, at + 2 + blanks_at(text, at + 2), span);
 	if (pii_is(first, PII_SLASH | PII_DOT) && PII_LETTERS_BEFORE(text, at, "pwd") &&
 	    !(at > 3 && pii_is(text.at[at - 4], PII_DASH | PII_UNDERSCORE)))
 		return false;
@@ -280,13 +289,16 @@ bool pii_find_assigned_escaped(const struct pii_rule *rule, struct view text, si
 {
 	(void)rule;
 	size_t name = percent_before(text, at + 1), start = at + 3, end = start;
-	if (text.at[name] != '%' || !is_secret(text, part_end(text, name)))
+	if (text.at[name] != '%' || !is_secret(text, part_end(seen, text, name)))
+		return false;
+	if (!pii_spend(&seen->runs, EFFORT_VALUE / 2))
 		return false;
 	size_t max = pii_run_end(&seen->runs, text, start, PII_SECRET);
 	for (const uint8_t *mark; end < max && !is_escaped_and(text, end);) {
 		mark = memchr(text.at + end + 1, '%', max - end - 1);
 		end = mark ? (size_t)(mark - text.at) : max;
 	}
+	pii_spend(&seen->runs, EFFORT_QUOTED * (end - start));
 	return pii_hit(span, start, end);
 }
 
@@ -306,8 +318,9 @@ bool pii_find_json_value(const struct pii_rule *rule, struct view text, size_t a
 	size_t name = at - quote_before(text, 0, at), value = mark_end(text, at);
 	if (!value || !is_secret(text, name))
 		return false;
-	seen->runs.effort -= 2 * EFFORT_VALUE;
-	return quoted_at(text, value + blanks_at(text, value), span);
+	if (!pii_spend(&seen->runs, EFFORT_VALUE))
+		return false;
+	return quoted_at(seen, text, value + blanks_at(text, value), span);
 }
 
 /* --name value, at the blank. */
@@ -318,11 +331,15 @@ bool pii_find_option_value(const struct pii_rule *rule, struct view text, size_t
 	size_t value = at + blanks_at(text, at);
 	if (pii_at(text, value) == '-' || pii_at(text, value) == ' ' || !is_secret(text, at))
 		return false;
-	size_t name = name_start(text, at);
+	if (!pii_spend(&seen->runs, EFFORT_VALUE))
+		return false;
+	size_t name = name_start(seen, text, at);
 	if (text.at[name] != '-' || (name && !strchr(" \t\n\"'([{=,;>", text.at[name - 1])))
 		return false;
 	return value_at(seen, text, value, span);
 }
+
+#define EFFORT_NUMBERS_BYTE 8
 
 /* The number of places with digits, up to max. */
 static unsigned number_count(struct view text, size_t start, size_t end, unsigned max)
@@ -346,6 +363,7 @@ static bool password_at(struct pii_seen *seen, struct view text, size_t at, stru
 	if (len < 8 || !pii_is(text.at[at], PII_ALNUM))
 		return false;
 	unsigned min = pii_is(text.at[at], PII_UPPER) ? 2 : 1;
+	pii_spend(&seen->runs, EFFORT_NUMBERS_BYTE * len);
 	return number_count(text, at, at + len, min) == min && pii_hit(span, at, at + len);
 }
 
@@ -356,6 +374,7 @@ size_t pii_drawn_end(struct pii_seen *seen, struct view text, size_t at)
 	if (end - at < 16 || !(pii_is(text.at[at], PII_BASE64URL) || text.at[at] == '+'))
 		return 0;
 	bool drawn = number_count(text, at, end, 2) == 2;
+	pii_spend(&seen->runs, EFFORT_NUMBERS_BYTE * (end - at));
 	for (int i = 0; i < 2 && pii_at(text, end) == '='; i++)
 		end++;
 	uint8_t back = pii_at(text, end);
@@ -389,9 +408,9 @@ static bool is_header_option(struct view text, size_t name)
 
 /* Is the name that of a header? A dash sets it apart from a parameter of a function. With no blank
  * behind the colon, it might be a module or a picture with a tag ("csi-secret:v1"). */
-static bool is_header(struct view text, size_t end, bool blank)
+static bool is_header(struct pii_seen *seen, struct view text, size_t end, bool blank)
 {
-	size_t name = name_start(text, end);
+	size_t name = name_start(seen, text, end);
 	if (blank ? memchr(text.at + name, '-', end - name) != NULL
 		  : PII_LETTERS_AT(text, name, "x") && text.at[name + 1] == '-')
 		return true;
@@ -406,11 +425,12 @@ bool pii_find_header_value(const struct pii_rule *rule, struct view text, size_t
 	(void)rule;
 	if (!is_secret(text, at))
 		return false;
-	seen->runs.effort -= 2 * EFFORT_VALUE;
+	if (!pii_spend(&seen->runs, 2 * EFFORT_VALUE))
+		return false;
 	size_t value = at + 1 + blanks_at(text, at + 1);
 	if (value >= text.len || text.at[value] == ' ')
 		return false;
-	if (is_header(text, at, value > at + 1))
+	if (is_header(seen, text, at, value > at + 1))
 		return value_at(seen, text, value, span);
 	return value > at + 1 && secret_at(seen, text, at, value, span);
 }
@@ -428,9 +448,10 @@ bool pii_find_spaced_value(const struct pii_rule *rule, struct view text, size_t
 		name -= quote_before(text, 0, name);
 	if (!is_secret(text, name))
 		return false;
-	seen->runs.effort -= 2 * EFFORT_VALUE;
+	if (!pii_spend(&seen->runs, EFFORT_VALUE))
+		return false;
 	if (pii_quote_at(text, value))
-		return quoted_at(text, value, span);
+		return quoted_at(seen, text, value, span);
 	return text.at[at + 1] == ' ' && secret_at(seen, text, name, value, span);
 }
 
@@ -440,10 +461,11 @@ bool pii_find_element(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
 	static const char cdata[] = "![CDATA[";
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t name = at + 1 + (pii_at(text, at + 1) == '\\'), end = at;
 	size_t name_end = name + 1 + pii_run(text, name + 1, PII_QUERY, NAME_MAX_LEN);
-	if (text.at[name] != '/' || pii_at(text, name_end) != '>' || !is_secret(text, name_end))
+	if (text.at[name] != '/' || pii_at(text, name_end) != '>' || !is_secret(text, name_end) ||
+	    !pii_spend(&seen->runs, EFFORT_VALUE))
 		return false;
 	const uint8_t *open = memrchr(text.at, '<', at);
 	if (!open)

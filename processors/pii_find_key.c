@@ -2,6 +2,8 @@
 #include "processors/pii_find.h"
 
 /* Keys of services, which have a prefix of their own. */
+#define EFFORT_KEY_BYTE 6
+
 /* A run of at least min bytes at `tail`. */
 static bool run_from(struct pii_seen *seen, struct view text, size_t start, size_t tail,
 		     uint32_t kinds, size_t min, struct regex_span *span)
@@ -36,10 +38,12 @@ static bool is_aws_prefix(struct view text, size_t at)
 bool pii_find_key_aws(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	bool part = at && pii_is(text.at[at - 1], PII_UPPER | PII_DIGIT);
-	return pii_run(text, at, PII_UPPER | PII_DIGIT, 21) == 20 && is_aws_prefix(text, at) &&
-	       !(part && !pii_ends_escape(text, at)) && pii_hit(span, at, at + 20);
+	size_t len = pii_run(text, at, PII_UPPER | PII_DIGIT, 21);
+	pii_spend(&seen->runs, EFFORT_KEY_BYTE * len);
+	return len == 20 && is_aws_prefix(text, at) && !(part && !pii_ends_escape(text, at)) &&
+	       pii_hit(span, at, at + 20);
 }
 
 static bool one_of(struct view text, size_t at, const char *bytes)
@@ -89,7 +93,6 @@ static size_t slash_at(struct view text, size_t at)
 bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)seen;
 	size_t path = at + rule->literal_len, end = path, part = slash_at(text, path);
 	if (pii_is_glued(text, at) || !part)
 		return false;
@@ -97,6 +100,7 @@ bool pii_find_slack_hook(const struct pii_rule *rule, struct view text, size_t a
 		end += part;
 		part = pii_is_at(text, end, PII_BASE64) ? 1 : slash_at(text, end);
 	}
+	pii_spend(&seen->runs, EFFORT_KEY_BYTE * (end - path));
 	return end - path > 20 && pii_hit(span, at, end);
 }
 

@@ -36,6 +36,7 @@ static bool is_database(struct view text, size_t end)
  * not.
  */
 #define PASSWORD_MAX 128
+#define EFFORT_DATABASE 150
 
 static bool odd_userinfo(struct view text, size_t start, struct pii_seen *seen,
 			 struct regex_span *span)
@@ -65,7 +66,8 @@ bool pii_find_userinfo(const struct pii_rule *rule, struct view text, size_t at,
 	const uint8_t *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
 	if (colon && end > colon + 1)
 		return pii_hit(span, start, start + (size_t)(end - user));
-	return !end && is_database(text, at) && odd_userinfo(text, start, seen, span);
+	return !end && pii_spend(&seen->runs, EFFORT_DATABASE) && is_database(text, at) &&
+	       odd_userinfo(text, start, seen, span);
 }
 
 /* user/password, as tools of Oracle have it. */
@@ -107,12 +109,12 @@ bool pii_find_oracle(const struct pii_rule *rule, struct view text, size_t at,
 
 static bool is_user_and_password(struct view token)
 {
-	uint8_t plain[BASE64_SIZE(BASIC_MAX + 2)];
+	uint8_t plain[BASE64_SIZE(BASIC_MAX + 2)], high = 0;
 	size_t len = base64_decode_at(plain, token);
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len; high |= plain[i++])
 		if (plain[i] < ' ' || plain[i] == 0x7f)
 			return false;
-	return len && memchr(plain, ':', len) && wire_utf8_slow(plain, len);
+	return len && memchr(plain, ':', len) && (high < 0x80 || wire_utf8_slow(plain, len));
 }
 
 /* A blank, as such or escaped; its length. */
@@ -122,8 +124,9 @@ static size_t blank_at(struct view text, size_t at)
 	return byte == ' ' || byte == '\t' ? 1 : PII_WORD_AT(text, at, "%20") ? 3 : 0;
 }
 
-#define EFFORT_BASIC 150
-#define EFFORT_BASE64 10 /* a character */
+#define EFFORT_GAP_BYTE 25
+#define EFFORT_BASIC 200
+#define EFFORT_BASE64 18 /* a character */
 
 /* At the word "Basic". */
 bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -143,8 +146,8 @@ bool pii_find_basic(const struct pii_rule *rule, struct view text, size_t at, st
 		return false;
 	for (int i = 0; i < 2 && pii_at(text, start + len) == '='; i++)
 		len++;
-	seen->runs.effort -= EFFORT_BASIC + EFFORT_BASE64 * (int64_t)len;
-	return is_user_and_password((struct view){ text.at + start, len }) &&
+	return pii_spend(&seen->runs, EFFORT_BASIC + EFFORT_BASE64 * len) &&
+	       is_user_and_password((struct view){ text.at + start, len }) &&
 	       pii_hit(span, start, start + len);
 }
 
@@ -213,6 +216,7 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at,
 		return false;
 	for (size_t i = 1, next; i < 8 && (next = bearer_gap(text, start)) > start; i++)
 		start = next;
+	pii_spend(&seen->runs, EFFORT_GAP_BYTE * (start - first));
 	return token_at(seen, text, first, start, span);
 }
 
@@ -314,9 +318,9 @@ static bool user_at(struct pii_seen *seen, struct view text, size_t dash, size_t
 	for (int i = 0; i < 6 && is_option_gap(pii_at(text, start)); i++)
 		start++;
 	bool quoted = text.at[start - 1] == '"' || text.at[start - 1] == '\'';
-	size_t end = quoted ? pii_quoted_end(text, start)
+	size_t end = quoted ? pii_quoted_end(seen, text, start)
 			    : pii_run_end(&seen->runs, text, start, PII_SECRET);
-	seen->runs.effort -= EFFORT_USER;
+	pii_spend(&seen->runs, EFFORT_USER);
 	return end > start + 1 && memchr(text.at + start, ':', end - start) &&
 	       is_of_curl(seen, text, dash) && pii_hit(span, start, end);
 }

@@ -42,17 +42,20 @@ static inline size_t escape_end(struct view text, size_t at)
 	return digits == at + 1 || kind == 'x' ? digits_end(text, digits) : 0;
 }
 
-#define EFFORT_OTHER 75 /* less than a call: mostly something else follows */
+#define EFFORT_ESCAPED 90 /* of a call: mostly something else follows the escape */
 
 bool pii_find_escaped(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
-	size_t end = escape_end(text, at);
-	if (end && pii_is_at(text, end + rule->min - 1, rule->kinds) &&
-	    rule->escaped(rule, text, end, seen, span))
-		return true;
-	seen->runs.effort += EFFORT_OTHER;
-	return false;
+	if (seen->escape != at) {
+		seen->escape = at;
+		seen->escape_end = escape_end(text, at);
+	}
+	size_t end = seen->escape_end;
+	if (!end || !pii_is_at(text, end + rule->min - 1, rule->kinds))
+		return false;
+	pii_spend(&seen->runs, EFFORT_ESCAPED);
+	return rule->escaped(rule, text, end, seen, span);
 }
 
 /* Four numbers up to 255 with the same separator; where they end, 0: they are none. */
@@ -130,14 +133,16 @@ static bool is_version(struct view text, size_t at, size_t end)
 	       is_installed_version(text, at, end);
 }
 
+#define EFFORT_VERSION 60
+
 /* Not part of a longer dotted number. */
 bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		   struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t end = four_numbers(text, at, '.');
-	return end && !is_alnum(text, end) && !goes_on(text, end, false) &&
-	       !is_version(text, at, end) && pii_hit(span, at, end);
+	return end && pii_spend(&seen->runs, EFFORT_VERSION) && !is_alnum(text, end) &&
+	       !goes_on(text, end, false) && !is_version(text, at, end) && pii_hit(span, at, end);
 }
 
 /* The name of a host in a cloud, in small letters or capitals: what stands in front of its numbers;
@@ -212,12 +217,13 @@ static size_t phone_end(struct view text, size_t end)
 	return is_alnum(text, end) || goes_on(text, end, true) ? 0 : end;
 }
 
+#define EFFORT_PHONE_DIGIT 14
+
 /* + or %2B, then 8 to 15 digits (E.164), with up to two separators between them but in the
  * country's code. */
 bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)seen;
 	size_t start = at + rule->back + 1;
 	size_t country = pii_run(text, start, PII_DIGIT, 3);
 	if (!country || text.at[start] == '0' ||
@@ -232,6 +238,7 @@ bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, st
 			break;
 		end = i + 1;
 	}
+	pii_spend(&seen->runs, EFFORT_PHONE_DIGIT * count);
 	return count >= 8 && count <= 15 && pii_hit(span, at, phone_end(text, end));
 }
 
@@ -327,11 +334,13 @@ static unsigned verhoeff(unsigned check, const uint8_t *digits, bool odd)
 	return product[check][row[3][digits[0] - '0']];
 }
 
+#define EFFORT_VERHOEFF 170
+
 /* Twelve digits, or three groups of four with the same separator. */
 bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	uint8_t gap = pii_at(text, at + 4);
 	size_t step = gap == ' ' || gap == '-' ? 5 : 4, end = at + 2 * step + 4;
 	if (end > text.len || (step == 5 && text.at[at + 9] != gap))
@@ -341,6 +350,7 @@ bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at,
 		return false;
 	if (is_alnum(text, end) || pii_at(text, end) == '-' || pii_is_part(text, at))
 		return false;
+	pii_spend(&seen->runs, EFFORT_VERHOEFF);
 	unsigned check = verhoeff(verhoeff(verhoeff(0, third, false), second, true), first, false);
 	return check == 0 && pii_hit(span, at, end);
 }

@@ -4,6 +4,13 @@
 /* What names a person or a project in a path. */
 #define SEGMENT_MAX 256
 
+#define EFFORT_HOME 90   /* behind its directory */
+#define EFFORT_USERS 120 /* their names may have blanks */
+#define EFFORT_SHARE 75
+#define EFFORT_WINDOWS 80
+#define EFFORT_FRONT 370 /* what may be a root */
+#define EFFORT_PATH_BYTE 6
+
 /* disk2, nas10: one of a row of mounts. */
 static bool is_numbered(struct view word)
 {
@@ -126,7 +133,7 @@ static bool is_option(struct view text, size_t at)
 }
 
 /* Does the path begin at `at`, or behind a root? */
-static bool is_home_front(struct view text, size_t at)
+static bool is_home_front(struct pii_seen *seen, struct view text, size_t at)
 {
 	if (!at)
 		return true;
@@ -135,8 +142,11 @@ static bool is_home_front(struct view text, size_t at)
 	if (is_option(text, at) || pii_ends_escape(text, at))
 		return true;
 	size_t name = 0;
+	if (!pii_spend(&seen->runs, EFFORT_FRONT))
+		return false;
 	while (name < 65 && name < at && text.at[at - name - 1] != '/')
 		name++;
+	pii_spend(&seen->runs, EFFORT_PATH_BYTE * name);
 	return name <= 64 && name < at &&
 	       (is_root(text, at - name - 1, at) || is_file_host(text, at - name - 1));
 }
@@ -191,8 +201,6 @@ static size_t siblings_end(struct view text, size_t end)
 	return end;
 }
 
-#define EFFORT_HOME 120 /* behind its directory */
-
 /* /home/NAME, /home2/NAME or /Users/NAME, with any number of slashes and "./" between. For JSON,
  * both slashes may be escaped (\/home\/). */
 bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -208,11 +216,12 @@ bool pii_find_home(const struct pii_rule *rule, struct view text, size_t at, str
 		start--, name++;
 	if (pii_at(text, name) != '/')
 		return false;
-	seen->runs.effort -= EFFORT_HOME;
+	if (!pii_spend(&seen->runs, EFFORT_HOME + (users ? EFFORT_USERS : 0)))
+		return false;
 	while (pii_at(text, name) == '/' || PII_WORD_AT(text, name, "./"))
 		name += text.at[name] == '/' ? 1 : 2;
 	size_t len = pii_run(text, name, PII_NAME, SEGMENT_MAX);
-	if (!len || is_dots(text, name, len) || !is_home_front(text, start))
+	if (!len || is_dots(text, name, len) || !is_home_front(seen, text, start))
 		return false;
 	size_t end = name + len;
 	if (users)
@@ -250,7 +259,7 @@ static size_t escaped_at(struct view text, size_t at)
 bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t start = at, home = at + 3;
 	while (start > 1 && text.at[start] == '5' && text.at[start - 1] == '2')
 		start -= 2;
@@ -267,6 +276,7 @@ bool pii_find_home_escaped(const struct pii_rule *rule, struct view text, size_t
 		return false;
 	for (size_t n; len < 64 && (n = escaped_at(text, end)); len++)
 		end += n;
+	pii_spend(&seen->runs, 2 * EFFORT_PATH_BYTE * len);
 	return pii_hit(span, name, end);
 }
 
@@ -305,7 +315,7 @@ static bool is_unc(struct view text, size_t end, size_t one)
 
 /* \\server\, or \\server\share\ and one more, or \\?\UNC\ and these. All backslashes may be
  * doubled, as in JSON. */
-static bool has_share(struct view text, size_t at)
+static bool has_share(struct pii_seen *seen, struct view text, size_t at)
 {
 	if (text.at[at - 1] != '\\')
 		return false;
@@ -315,6 +325,7 @@ static bool has_share(struct view text, size_t at)
 	for (int names = 0; names < 3; names++) {
 		size_t name = pii_run_back(text, end, PII_NAME, 64);
 		size_t slashes = pii_run_back(text, end - name, PII_SLASH, 5);
+		pii_spend(&seen->runs, EFFORT_SHARE + EFFORT_PATH_BYTE * name);
 		if (!name || name == 64)
 			return false;
 		end -= name + slashes;
@@ -348,8 +359,9 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	bool home = word == sizeof "home" - 1;
 	if (!word)
 		return false;
-	seen->runs.effort -= EFFORT_HOME;
-	bool share = has_share(text, at);
+	if (!pii_spend(&seen->runs, EFFORT_WINDOWS))
+		return false;
+	bool share = has_share(seen, text, at);
 	if (!share && (home || !(has_drive(text, at) || has_device(text, at))))
 		return false;
 	size_t slashes = pii_run(text, at + word, PII_SLASH, 5), name = at + word + slashes;
@@ -359,41 +371,44 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	if (share && pii_find_home_windows(rule, text, name, seen, span))
 		return true;
 	size_t len = pii_run(text, name, PII_WINDOWS_NAME, 64);
+	pii_spend(&seen->runs, 2 * EFFORT_PATH_BYTE * len);
 	if (len && pii_is_at(text, name + len, PII_SLASH))
 		return pii_hit(span, name, name + len);
 	len = pii_run(text, name, PII_WINDOWS_WORD, SEGMENT_MAX);
+	pii_spend(&seen->runs, EFFORT_USERS + EFFORT_PATH_BYTE * len);
 	return len && pii_hit(span, name, words_end(text, name + len));
 }
 
 /* A segment of a path and a slash of these behind it: its end; 0: there is none. */
-static size_t segment_end(struct view text, size_t at, bool backslash)
+static size_t segment_end(struct pii_seen *seen, struct view text, size_t at, bool backslash)
 {
 	size_t len = pii_run(text, at, PII_SEGMENT, SEGMENT_MAX);
 	uint8_t back = pii_at(text, at + len);
+	pii_spend(&seen->runs, EFFORT_PATH_BYTE * len);
 	return len && (back == '/' || (backslash && back == '\\')) ? at + len : 0;
 }
 
 /* Group and project, or a name twice. */
-static bool project_at(struct view text, size_t at, bool backslash, struct regex_span *span)
+static bool project_at(struct pii_seen *seen, struct view text, size_t at, bool backslash,
+		       struct regex_span *span)
 {
-	size_t first = segment_end(text, at, backslash);
-	size_t second = first ? segment_end(text, first + 1, backslash) : 0;
+	size_t first = segment_end(seen, text, at, backslash);
+	size_t second = first ? segment_end(seen, text, first + 1, backslash) : 0;
 	return second && pii_hit(span, at, second);
 }
 
 bool pii_find_project(const struct pii_rule *rule, struct view text, size_t at,
 		      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)seen;
 	return !pii_is_repeated(rule, text, at) &&
-	       project_at(text, at + rule->literal_len, false, span);
+	       project_at(seen, text, at + rule->literal_len, false, span);
 }
 
 /* /_work/... and /__w/..., with slashes of either kind: GitHub's and Azure's agents */
 bool pii_find_project_agent(const struct pii_rule *rule, struct view text, size_t at,
 			    struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t word = PII_WORD_AT(text, at + 1, "_work") ? 5
 		      : PII_WORD_AT(text, at + 1, "__w") ? 3
 							 : 0;
@@ -402,16 +417,15 @@ bool pii_find_project_agent(const struct pii_rule *rule, struct view text, size_
 		return false;
 	/* "/_work/_work/a/": the inner one counts. */
 	bool again = pii_has_at(text, end, (const char *)text.at + at, word + 2);
-	return !again && project_at(text, end + 1, text.at[at] == '\\', span);
+	return !again && project_at(seen, text, end + 1, text.at[at] == '\\', span);
 }
 
 /* /builds/... where a path begins */
 bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size_t at,
 			     struct pii_seen *seen, struct regex_span *span)
 {
-	(void)seen;
 	return !(at && pii_is(text.at[at - 1], PII_BASE64URL | PII_DOT)) &&
-	       project_at(text, at + rule->literal_len, false, span);
+	       project_at(seen, text, at + rule->literal_len, false, span);
 }
 
 /* Where the projects are of a user of CI systems: GitHub's runner, Azure's, Travis, GitLab's; its
@@ -439,33 +453,34 @@ static size_t user_place(struct view text, size_t at)
 bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at,
 			   struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	size_t user = at + (pii_at(text, at + 1) == 'U' ? sizeof "/Users" : sizeof "/home");
 	size_t place = user_place(text, user);
 	return place && (PII_WORD_AT(text, at, "/home/") || PII_WORD_AT(text, at, "/Users/")) &&
-	       project_at(text, user + place, false, span);
+	       project_at(seen, text, user + place, false, span);
 }
 
 /* D:\a\..., at the slash behind the colon */
 bool pii_find_project_windows(const struct pii_rule *rule, struct view text, size_t at,
 			      struct pii_seen *seen, struct regex_span *span)
 {
-	(void)rule, (void)seen;
+	(void)rule;
 	return at >= 2 && pii_is(text.at[at - 2], PII_LETTER) && pii_at(text, at + 1) == 'a' &&
-	       pii_is_at(text, at + 2, PII_SLASH) && project_at(text, at + 3, true, span);
+	       pii_is_at(text, at + 2, PII_SLASH) && project_at(seen, text, at + 3, true, span);
 }
 
-static bool segment_at(struct view text, size_t at, struct regex_span *span)
+static bool segment_at(struct pii_seen *seen, struct view text, size_t at, struct regex_span *span)
 {
-	size_t end = segment_end(text, at, false);
+	size_t end = segment_end(seen, text, at, false);
 	return end && pii_hit(span, at, end);
 }
 
 /* Does "jenkins", or jenkins-2, end here? */
-static bool is_jenkins(struct view text, size_t end)
+static bool is_jenkins(struct pii_seen *seen, struct view text, size_t end)
 {
 	static const size_t len = sizeof "jenkins" - 1;
 	size_t word = pii_run_back(text, end, PII_BASE64URL, 32 + len);
+	pii_spend(&seen->runs, 2 * EFFORT_PATH_BYTE * word);
 	for (; word >= len; word--)
 		if (PII_WORD_AT(text, end - word, "jenkins"))
 			return true;
@@ -476,29 +491,27 @@ static bool is_jenkins(struct view text, size_t end)
 bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at,
 			struct pii_seen *seen, struct regex_span *span)
 {
-	(void)seen;
-	return (PII_WORD_BEFORE(text, at, "/agent") || is_jenkins(text, at)) &&
-	       segment_at(text, at + rule->literal_len, span);
+	return (PII_WORD_BEFORE(text, at, "/agent") || is_jenkins(seen, text, at)) &&
+	       segment_at(seen, text, at + rule->literal_len, span);
 }
 
 /* At the directory "work". */
 bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
 {
-	(void)seen;
 	return (PII_WORD_BEFORE(text, at, "/agent/") ||
 		PII_WORD_BEFORE(text, at, "/buildAgent/")) &&
-	       segment_at(text, at + rule->literal_len, span);
+	       segment_at(seen, text, at + rule->literal_len, span);
 }
 
 /* A user's name, and a digest behind it. */
 bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
 		    struct regex_span *span)
 {
-	(void)seen;
 	size_t start = at + rule->literal_len,
 	       end = start + pii_run(text, start, PII_SEGMENT, SEGMENT_MAX);
 	size_t digest = 0;
+	pii_spend(&seen->runs, EFFORT_PATH_BYTE * (end - start));
 	if (end > start && pii_at(text, end) == '/')
 		while (digest < 32 && pii_is_at(text, end + 1 + digest, PII_HEX) &&
 		       !pii_is_at(text, end + 1 + digest, PII_UPPER))

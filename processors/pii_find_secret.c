@@ -45,8 +45,11 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-#define EFFORT_EMAIL_BYTE 8 /* of a local part or a domain */
-#define EFFORT_EMAIL 140
+#define EFFORT_DOMAIN_BYTE 16
+#define EFFORT_LOCAL_BYTE 4
+#define EFFORT_EMAIL 150 /* what has both parts */
+#define EFFORT_OBJECT 180
+#define EFFORT_CLASS_BYTE 6
 
 static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const uint8_t *end,
 			       struct domain *domain)
@@ -66,7 +69,7 @@ static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const u
 		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
 			byte++;
 		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8) {
-			seen->runs.effort -= EFFORT_EMAIL_BYTE * (byte - at);
+			pii_spend(&seen->runs, EFFORT_DOMAIN_BYTE * (size_t)(byte - at));
 			return;
 		}
 		if (!labels)
@@ -102,12 +105,14 @@ static bool is_class(struct view local, uint8_t front, bool sure)
 }
 
 /* "com.acme.Session@6d06d69c.close": a Java object, by its class and its hash, and a method. */
-static bool is_object(struct view local, uint8_t front, struct view domain)
+static bool is_object(struct pii_seen *seen, struct view local, uint8_t front, struct view domain)
 {
 	size_t hash = pii_run(domain, 0, PII_DIGIT | PII_LOWER, 9), behind = hash + 1;
 	if (hash < 5 || hash > 8 || pii_run(domain, 0, PII_HEX, hash) < hash ||
 	    pii_byte(domain, hash) != '.' || memchr(domain.at + behind, '.', domain.len - behind))
 		return false;
+	if (!pii_spend(&seen->runs, EFFORT_OBJECT + EFFORT_CLASS_BYTE * local.len))
+		return true;
 	bool sure = hash >= 7 && pii_run(domain, 0, PII_DIGIT, hash) < hash &&
 		    pii_run(domain, 0, PII_LOWER, hash) < hash;
 	return is_class(local, front, sure) &&
@@ -139,7 +144,8 @@ static bool ends_userinfo(struct view text, size_t local, size_t at)
 
 /* Is it something else that has an @ and a dot? What the lengths of the labels rule out is not
  * looked at. */
-static bool is_no_email(struct view text, struct view local, const struct domain *d)
+static bool is_no_email(struct pii_seen *seen, struct view text, struct view local,
+			const struct domain *d)
 {
 	struct view domain = { text.at + d->start, d->end - d->start };
 	uint8_t front = pii_at(text, (size_t)(local.at - text.at) - 1);
@@ -147,7 +153,7 @@ static bool is_no_email(struct view text, struct view local, const struct domain
 		is_module_version(domain)) ||
 	       (d->last >= 5 && d->last <= 9 && is_unit(domain)) ||
 	       (d->dots == 1 && d->first >= 5 && d->first <= 8 &&
-		is_object(local, front, domain)) ||
+		is_object(seen, local, front, domain)) ||
 	       (d->dots == 1 && is_macro(local, domain));
 }
 
@@ -166,8 +172,8 @@ static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
 {
 	size_t separator = domain->start - at;
 	size_t before = domain->end ? local_before(seen, text, at, separator) : 0;
-	seen->runs.effort -= before ? EFFORT_EMAIL_BYTE * (int64_t)before + EFFORT_EMAIL : 0;
-	if (!before || is_no_email(text, (struct view){ text.at + at - before, before }, domain))
+	if (!before || !pii_spend(&seen->runs, EFFORT_LOCAL_BYTE * before + EFFORT_EMAIL) ||
+	    is_no_email(seen, text, (struct view){ text.at + at - before, before }, domain))
 		return false;
 	return !(separator == 1 && ends_userinfo(text, at - before, at)) &&
 	       pii_hit(span, at - before, domain->end);
@@ -261,7 +267,7 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 			behind = end + 3;
 	}
 	struct domain domain = { .start = start };
-	seen->runs.effort -= EFFORT_EMAIL_BYTE * (int64_t)(end - start);
+	pii_spend(&seen->runs, EFFORT_DOMAIN_BYTE * (end - start));
 	read_domain(seen, text.at + start, text.at + end, &domain);
 	if (dot) /* all is looked at */
 		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };
@@ -275,6 +281,8 @@ static bool begins_json(struct view text, size_t at)
 	       PII_WORD_AT(text, at, "ewo");
 }
 
+#define EFFORT_JWT 100
+
 /* Inside the header. What is glued to its front goes with it; so do the parts that follow. Without
  * a signature, the second part must begin as JSON does. */
 bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -285,6 +293,8 @@ bool pii_find_jwt(const struct pii_rule *rule, struct view text, size_t at, stru
 	size_t header = pii_run_end(runs, text, at, PII_BASE64URL);
 	seen->from = header;
 	if (pii_at(text, header) != '.')
+		return false;
+	if (!pii_spend(runs, EFFORT_JWT))
 		return false;
 	size_t end = pii_run_end(runs, text, header + 1, PII_BASE64URL);
 	if (pii_at(text, end) == '.')
@@ -352,8 +362,12 @@ static bool is_switches(struct view text, size_t query, size_t end)
 }
 
 /* Is a query, from its ? to its end, about no one? */
-static bool says_nothing(struct view text, size_t query, size_t end)
+#define EFFORT_NOTHING 90
+#define EFFORT_QUERY_BYTE 2
+
+static bool says_nothing(struct pii_seen *seen, struct view text, size_t query, size_t end)
 {
+	pii_spend(&seen->runs, EFFORT_NOTHING + EFFORT_QUERY_BYTE * (end - query));
 	return is_bundle(text, query, end) || is_switches(text, query, end);
 }
 
@@ -366,7 +380,7 @@ bool pii_find_query(const struct pii_rule *rule, struct view text, size_t at, st
 	if (!name || text.at[at + 1] == '.' || pii_at(text, value - 1) != '=')
 		return false;
 	size_t end = pii_run_end(&seen->runs, text, value, PII_QUERY);
-	return end > value && !says_nothing(text, at, end) && pii_hit(span, at + 1, end);
+	return end > value && !says_nothing(seen, text, at, end) && pii_hit(span, at + 1, end);
 }
 
 bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, struct pii_seen *seen,
@@ -381,5 +395,6 @@ bool pii_find_url(const struct pii_rule *rule, struct view text, size_t at, stru
 	if (pii_at(text, query) != '?')
 		return false;
 	size_t end = pii_run_end(&seen->runs, text, query + 1, PII_QUERY);
-	return end > query + 1 && !says_nothing(text, query, end) && pii_hit(span, query + 1, end);
+	return end > query + 1 && !says_nothing(seen, text, query, end) &&
+	       pii_hit(span, query + 1, end);
 }

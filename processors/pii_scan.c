@@ -34,11 +34,13 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
  */
 #define SLEEP_MIN 12 /* bytes; for fewer, the check of `from` is enough */
 
-/* The effort of a step, as measured: a place that is looked at, its runs, a function, a match. */
-#define EFFORT_PLACE 40
-#define EFFORT_RUNS 75
-#define EFFORT_CALL 150
-#define EFFORT_MATCH 250
+/* The effort of a step, as measured: the three bytes of an anchor, its rules when the bytes beside
+ * it fit, their runs, a match, a rule that falls asleep. */
+#define EFFORT_BYTES 25
+#define EFFORT_PLACE 34
+#define EFFORT_RUNS 70
+#define EFFORT_MATCH 245
+#define EFFORT_SLEEP 30
 
 struct scan {
 	const struct pii_engine *engine;
@@ -78,6 +80,7 @@ static __attribute__((noinline)) void add_found(struct scan *s, unsigned index)
 static inline void let_sleep(struct scan *s, unsigned index, size_t anchor)
 {
 	size_t from = s->seen.from;
+	s->seen.runs.effort -= EFFORT_SLEEP;
 	s->from[index] = (uint32_t)from;
 	if (from < anchor + SLEEP_MIN)
 		return;
@@ -106,7 +109,9 @@ static inline __attribute__((always_inline)) void try_rule(struct scan *s, unsig
 	if (active->literal_len && !has_literal(s->text, at, active))
 		return;
 	s->seen.from = from;
-	s->seen.runs.effort -= EFFORT_CALL;
+	s->seen.runs.effort -= active->effort;
+	if (s->seen.runs.effort < 0)
+		return;
 	if (active->find(active->rule, s->text, at, &s->seen, &s->span))
 		add_found(s, index);
 	if (s->seen.from > from)
@@ -194,22 +199,29 @@ static inline bool is_none(pii_rule_set rules)
 	return !(rules[0] | rules[1]);
 }
 
-/* Of the rules whose three bytes are around `at`, those that the bytes beside these fit. Not
- * inline, for the loop that calls it needs the registers. */
-static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set found, size_t at)
+static __attribute__((noinline)) void try_fitting(struct scan *s, pii_rule_set found, size_t at)
 {
 	static_assert(PII_RULE_WORDS == 2, "each is tried");
 	s->seen.runs.effort -= EFFORT_PLACE;
-	found &= s->engine->prior[pii_at(s->text, at - 2)] &
-		 s->engine->next[pii_at(s->text, at + 2)];
 	if (found[0])
 		try_rules(s, found[0], at, 0);
 	if (found[1])
 		try_rules(s, found[1], at, 1);
 }
 
-/* A rule is called when the byte behind its pair has been seen, or the NUL behind the string. Stops
- * when no effort is left. */
+/* Of the rules whose three bytes are around `at`, those that the bytes beside these fit. Not
+ * inline, for the loop that calls it needs the registers, and mostly none fits. */
+static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set found, size_t at)
+{
+	s->seen.runs.effort -= EFFORT_BYTES;
+	found &= s->engine->prior[pii_at(s->text, at - 2)] &
+		 s->engine->next[pii_at(s->text, at + 2)];
+	if (!is_none(found))
+		try_fitting(s, found, at);
+}
+
+/* A rule is called when the byte behind its pair has been seen, or the NUL behind the string, and
+ * the bytes beside these three fit. Stops when no effort is left. */
 static void run_rules(struct scan *s)
 {
 	const struct pii_meaning *meanings = s->engine->meanings;
@@ -311,6 +323,7 @@ static bool search_rules(const struct pii_engine *engine, struct pii_found *foun
 	s.rules = s.awake = rules;
 	s.wake = SIZE_MAX;
 	s.seen.runs.count = 0;
+	s.seen.escape = SIZE_MAX;
 	s.seen.runs.effort = (int64_t)engine->effort *
 			     (int64_t)(text.len < PII_EFFORT_MIN ? PII_EFFORT_MIN : text.len);
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)

@@ -87,7 +87,7 @@ size_t pii_run_end(struct pii_runs *runs, struct view text, size_t at, uint32_t 
 		byte++;
 	run->start = at;
 	run->end = (size_t)(byte - text.at);
-	runs->effort -= 3 * (int64_t)(run->end - at);
+	pii_spend(runs, 16 + 5 * (run->end - at));
 	return run->end;
 }
 
@@ -99,7 +99,7 @@ size_t pii_run_start(struct pii_runs *runs, struct view text, size_t at, uint32_
 		return run->start;
 	while (start > known && pii_is(text.at[start - 1], kinds))
 		start--;
-	runs->effort -= 5 * (int64_t)(at - start);
+	pii_spend(runs, 16 + 5 * (at - start));
 	run->start = start == known && run->start < known ? run->start : start;
 	run->end = at;
 	return run->start;

@@ -103,6 +103,13 @@ struct pii_runs { /* empty with count == 0 */
 	} known[PII_RUNS];
 };
 
+/* Takes from the effort; false: none is left, and what is found does not count. */
+static inline bool pii_spend(struct pii_runs *runs, size_t effort)
+{
+	runs->effort -= (int64_t)effort;
+	return runs->effort >= 0;
+}
+
 /* Where the run of bytes of these kinds ends that begins at `at`. */
 size_t pii_run_end(struct pii_runs *runs, struct view text, size_t at, uint32_t kinds);
 

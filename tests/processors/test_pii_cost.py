@@ -20,8 +20,8 @@ LENGTH_MIN = 64
 # Instructions for a byte on average, of usual strings and of those among the real ones that are as long as the hostile ones.
 AVERAGE_MAX = {"made": 30, "real": 25, "long": 33}
 # And of a hostile string; how many times the average of long ones that may be.
-HOSTILE_MAX = 135
-HOSTILE_RATIO_MAX = 4.3
+HOSTILE_MAX = 95
+HOSTILE_RATIO_MAX = 3.0
 SEEDS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "cost"
 
 # Repeated, they are what the detectors' grammars are about; most are never quite a match.
