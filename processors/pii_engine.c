@@ -131,8 +131,10 @@ static void form_rule(struct pii_engine *engine, int detector, const struct pii_
 	if (rule->runs)
 		form_runs(&engine->run_rules[index / 64], rule, 1ull << index % 64);
 	for (int role = 0; role < ROLE_COUNT; role++)
-		if (engine->actions[role][detector] != PII_LEAVE)
+		if (engine->actions[role][detector] != PII_LEAVE) {
 			add_rule(&engine->rules_of[role], index);
+			add_rule(&engine->rules_with[role][engine->actions[role][detector]], index);
+		}
 }
 
 /* Does the detector do anything, in any role? */

@@ -340,11 +340,12 @@ static bool has_share(struct pii_seen *seen, struct view text, size_t at)
 }
 
 /* \Device\HarddiskVolume3\, %SystemDrive%\ */
-static bool has_device(struct view text, size_t at)
+static bool has_device(struct pii_seen *seen, struct view text, size_t at)
 {
 	if (text.at[at - 1] != '\\')
 		return false;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
+	pii_spend(&seen->runs, EFFORT_SHARE + EFFORT_PATH_BYTE * name);
 	return (name && PII_WORD_AT(text, start, "HarddiskVolume")) ||
 	       PII_WORD_BEFORE(text, at - 1, "%SystemDrive%");
 }
@@ -362,7 +363,7 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	if (!pii_spend(&seen->runs, EFFORT_WINDOWS))
 		return false;
 	bool share = has_share(seen, text, at);
-	if (!share && (home || !(has_drive(text, at) || has_device(text, at))))
+	if (!share && (home || !(has_drive(text, at) || has_device(seen, text, at))))
 		return false;
 	size_t slashes = pii_run(text, at + word, PII_SLASH, 5), name = at + word + slashes;
 	if (!slashes || slashes > 4)

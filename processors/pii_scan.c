@@ -290,15 +290,11 @@ static pii_rule_set without_missing(const struct pii_engine *engine, struct view
 }
 
 /* The strongest action of the detectors of these rules. */
-static uint8_t strongest(const struct pii_engine *engine, const uint8_t *actions,
-			 pii_rule_set rules)
+static uint8_t strongest(const struct pii_engine *engine, enum site_role role, pii_rule_set rules)
 {
-	uint8_t action = PII_LEAVE;
-	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
-		for (uint64_t left = rules[word]; left; left &= left - 1) {
-			size_t index = word * 64 + (unsigned)__builtin_ctzll(left);
-			action = pii_stronger(actions[engine->rules[index].detector], action);
-		}
+	uint8_t action = PII_DROP;
+	while (action > PII_LEAVE && is_none(rules & engine->rules_with[role][action]))
+		action--;
 	return action;
 }
 
@@ -345,7 +341,7 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	else if (!is_none(rules))
 		too_long = !search_rules(engine, found, text, actions, rules);
 	if (too_long)
-		found->action = strongest(engine, actions, rules);
+		found->action = strongest(engine, role, rules);
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)

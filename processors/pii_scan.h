@@ -68,8 +68,9 @@ struct pii_engine {
 	pii_rule_set prior[256], next[256];
 	struct pii_active_rule rules[PII_RULES_MAX];
 	size_t rule_count;
-	pii_rule_set rules_of[ROLE_COUNT]; /* whose detector has an action */
-	struct regex **patterns;           /* the operator's */
+	pii_rule_set rules_of[ROLE_COUNT];                 /* whose detector has an action */
+	pii_rule_set rules_with[ROLE_COUNT][PII_DROP + 1]; /* by that action */
+	struct regex **patterns;                           /* the operator's */
 	size_t pattern_count;
 	unsigned effort;                                /* PII_EFFORT, but for tests */
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
