@@ -6,6 +6,7 @@
 
 #define EFFORT_HOME 90   /* behind its directory */
 #define EFFORT_USERS 120 /* their names may have blanks */
+#define EFFORT_WORDS 60  /* the same, behind a drive */
 #define EFFORT_SHARE 75
 #define EFFORT_WINDOWS 80
 #define EFFORT_FRONT 370 /* what may be a root */
@@ -325,8 +326,8 @@ static bool has_share(struct pii_seen *seen, struct view text, size_t at)
 	for (int names = 0; names < 3; names++) {
 		size_t name = pii_run_back(text, end, PII_NAME, 64);
 		size_t slashes = pii_run_back(text, end - name, PII_SLASH, 5);
-		pii_spend(&seen->runs, EFFORT_SHARE + EFFORT_PATH_BYTE * name);
-		if (!name || name == 64)
+		if (!pii_spend(&seen->runs, EFFORT_SHARE + EFFORT_PATH_BYTE * name) || !name ||
+		    name == 64)
 			return false;
 		end -= name + slashes;
 		if (slashes == one && is_unc(text, end, one))
@@ -342,10 +343,10 @@ static bool has_share(struct pii_seen *seen, struct view text, size_t at)
 /* \Device\HarddiskVolume3\, %SystemDrive%\ */
 static bool has_device(struct pii_seen *seen, struct view text, size_t at)
 {
-	if (text.at[at - 1] != '\\')
+	if (text.at[at - 1] != '\\' || !pii_spend(&seen->runs, EFFORT_SHARE))
 		return false;
 	size_t name = pii_run_back(text, at - 1, PII_NAME, 32), start = at - 1 - name;
-	pii_spend(&seen->runs, EFFORT_SHARE + EFFORT_PATH_BYTE * name);
+	pii_spend(&seen->runs, EFFORT_PATH_BYTE * name);
 	return (name && PII_WORD_AT(text, start, "HarddiskVolume")) ||
 	       PII_WORD_BEFORE(text, at - 1, "%SystemDrive%");
 }
@@ -372,11 +373,11 @@ bool pii_find_home_windows(const struct pii_rule *rule, struct view text, size_t
 	if (share && pii_find_home_windows(rule, text, name, seen, span))
 		return true;
 	size_t len = pii_run(text, name, PII_WINDOWS_NAME, 64);
-	pii_spend(&seen->runs, 2 * EFFORT_PATH_BYTE * len);
+	pii_spend(&seen->runs, EFFORT_PATH_BYTE * len);
 	if (len && pii_is_at(text, name + len, PII_SLASH))
 		return pii_hit(span, name, name + len);
 	len = pii_run(text, name, PII_WINDOWS_WORD, SEGMENT_MAX);
-	pii_spend(&seen->runs, EFFORT_USERS + EFFORT_PATH_BYTE * len);
+	pii_spend(&seen->runs, EFFORT_WORDS + EFFORT_PATH_BYTE * len);
 	return len && pii_hit(span, name, words_end(text, name + len));
 }
 
