@@ -65,15 +65,14 @@ __attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_ev
 	return epoll_pwait(epoll, events, max, ms, NULL);
 }
 
-static CURL *(*real_easy_init)(void);
-static int inits;
+static _Atomic int inits; /* any thread may post */
 
 __attribute__((visibility("default"))) CURL *curl_easy_init(void)
 {
-	if (!real_easy_init)
-		*(void **)&real_easy_init = dlsym(RTLD_NEXT, "curl_easy_init");
+	CURL *(*real)(void);
+	*(void **)&real = dlsym(RTLD_NEXT, "curl_easy_init");
 	inits++;
-	return real_easy_init();
+	return real();
 }
 
 static void accept_body(void *context, struct http_exchange *x)
