@@ -227,8 +227,8 @@ def test_a_reply_that_is_too_large_says_nothing_about_the_request(build, what):
 def test_what_is_long_and_within_the_bounds_is_taken(build):
     """A message that is not read, a status message that is, and many of them one after the other."""
     with Bed(build) as bed:
-        # One at a time: the sink does not heed the window of the connection, 65,535 bytes, and the client may have half of it to return.
-        bed.sink.script = [faults.OPEN, *[faults.data(part) for part in pieces(faults.message(bytes(20000)))], faults.trailers(0)]
+        # One at a time, within the window of the connection: the client has to return what it does not read.
+        bed.sink.script = [faults.OPEN, *[bed.sink.data(part) for part in pieces(faults.message(bytes(20000)))], faults.trailers(0)]
         for _ in range(30):
             bed.send()
             bed.gateway.until(lambda: bed.total("otelcol_ledger_out_samples") == 10 * bed.sent)

@@ -83,7 +83,7 @@ class FaultSink(Listener):
 
     def __init__(self):
         self.script, self.greeting, self.faults, self.seen = answer(), None, [], []
-        self.connections, self.blocks, self.bodies = set(), {}, {}
+        self.connections, self.blocks, self.bodies, self.windows = set(), {}, {}, {}
         self.pings = 0
         super().__init__()
 
@@ -94,6 +94,15 @@ class FaultSink(Listener):
     def fail(self, script):
         self.faults.append(script)
 
+    def data(self, payload):
+        """A step: as `data`, but waits until the window of the connection has room."""
+        def step(connection, own):
+            while self.windows[connection] < len(payload):
+                self.take_frame(connection)
+            self.windows[connection] -= len(payload)
+            data(payload)(connection, own)
+        return step
+
     def cut(self):
         """Ends all connections."""
         for connection in list(self.connections):
@@ -102,6 +111,7 @@ class FaultSink(Listener):
 
     def serve(self, connection):
         self.connections.add(connection)
+        self.windows[connection] = 65535  # RFC 9113 section 6.9.2
         with contextlib.suppress(OSError, EOFError):
             if self.greeting is not None:
                 connection.sendall(self.greeting)
@@ -124,6 +134,8 @@ class FaultSink(Listener):
         if kind == h2.DATA and payload:
             for window in (0, stream):
                 connection.sendall(h2.frame(WINDOW_UPDATE, 0, len(payload).to_bytes(4, "big"), window))
+        if kind == WINDOW_UPDATE and stream == 0:
+            self.windows[connection] += int.from_bytes(payload, "big")
         if kind == h2.HEADERS:
             self.blocks[connection, stream] = payload
         if kind == h2.DATA:
