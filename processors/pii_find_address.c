@@ -191,6 +191,8 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	pii_spend(&seen->runs, EFFORT_COLON * g.colons + EFFORT_COLONS_BYTE * (g.end - at));
 	if ((g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.')
 		pii_spend(&seen->runs, EFFORT_DOTTED);
+	if (seen->runs.effort < 0)
+		return false;
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
 	pass_over(text, &g, assigned, seen);
 	if (whole && !g.pairs && is_fingerprint(text, at, whole, seen))
