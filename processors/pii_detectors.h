@@ -84,7 +84,7 @@ struct pii_rule;
 struct pii_seen {
 	size_t from;          /* of the rule that is called: none of its matches begins before */
 	struct pii_runs runs; /* of all rules */
-	/* Where the escaped character ends, 0: there is none, that was looked for here last. */
+	/* Where an escaped character was looked for last, and where it ends; 0: there is none. */
 	size_t escape, escape_end;
 };
 

@@ -188,10 +188,9 @@ static bool find_at(struct view text, size_t at, struct pii_seen *seen, struct r
 	}
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
-	pii_spend(&seen->runs, EFFORT_COLON * g.colons + EFFORT_COLONS_BYTE * (g.end - at));
-	if ((g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.')
-		pii_spend(&seen->runs, EFFORT_DOTTED);
-	if (seen->runs.effort < 0)
+	bool dotted = (g.pairs || g.colons >= 6) && pii_at(text, g.end) == '.';
+	if (!pii_spend(&seen->runs, EFFORT_COLON * g.colons + EFFORT_COLONS_BYTE * (g.end - at) +
+					    (dotted ? EFFORT_DOTTED : 0)))
 		return false;
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
 	pass_over(text, &g, assigned, seen);

@@ -70,7 +70,7 @@ static void wake_rules(struct scan *s, size_t at)
 static __attribute__((noinline)) void add_found(struct scan *s, unsigned index)
 {
 	unsigned detector = s->engine->rules[index].detector;
-	s->seen.runs.effort -= EFFORT_MATCH;
+	pii_spend(&s->seen.runs, EFFORT_MATCH);
 	pii_found_add(s->found, detector, s->actions[detector], &s->text, &s->span);
 	if (s->seen.from < s->span.end)
 		s->seen.from = s->span.end;
@@ -80,7 +80,7 @@ static __attribute__((noinline)) void add_found(struct scan *s, unsigned index)
 static inline void let_sleep(struct scan *s, unsigned index, size_t anchor)
 {
 	size_t from = s->seen.from;
-	s->seen.runs.effort -= EFFORT_SLEEP;
+	pii_spend(&s->seen.runs, EFFORT_SLEEP);
 	s->from[index] = (uint32_t)from;
 	if (from < anchor + SLEEP_MIN)
 		return;
@@ -109,8 +109,7 @@ static inline __attribute__((always_inline)) void try_rule(struct scan *s, unsig
 	if (active->literal_len && !has_literal(s->text, at, active))
 		return;
 	s->seen.from = from;
-	s->seen.runs.effort -= active->effort;
-	if (s->seen.runs.effort < 0)
+	if (!pii_spend(&s->seen.runs, active->effort))
 		return;
 	if (active->find(active->rule, s->text, at, &s->seen, &s->span))
 		add_found(s, index);
@@ -187,7 +186,7 @@ static inline __attribute__((always_inline)) void try_rules(struct scan *s, uint
 {
 	uint64_t measured = rules & s->engine->run_rules[word].any;
 	if (measured) {
-		s->seen.runs.effort -= EFFORT_RUNS;
+		pii_spend(&s->seen.runs, EFFORT_RUNS);
 		rules = (rules & ~measured) | fit_runs(s, measured, s->text.at + at, word);
 	}
 	for (; rules; rules &= rules - 1)
@@ -202,7 +201,7 @@ static inline bool is_none(pii_rule_set rules)
 static __attribute__((noinline)) void try_fitting(struct scan *s, pii_rule_set found, size_t at)
 {
 	static_assert(PII_RULE_WORDS == 2, "each is tried");
-	s->seen.runs.effort -= EFFORT_PLACE;
+	pii_spend(&s->seen.runs, EFFORT_PLACE);
 	if (found[0])
 		try_rules(s, found[0], at, 0);
 	if (found[1])
@@ -213,7 +212,7 @@ static __attribute__((noinline)) void try_fitting(struct scan *s, pii_rule_set f
  * inline, for the loop that calls it needs the registers, and mostly none fits. */
 static __attribute__((noinline)) void try_words(struct scan *s, pii_rule_set found, size_t at)
 {
-	s->seen.runs.effort -= EFFORT_BYTES;
+	pii_spend(&s->seen.runs, EFFORT_BYTES);
 	found &= s->engine->prior[pii_at(s->text, at - 2)] &
 		 s->engine->next[pii_at(s->text, at + 2)];
 	if (!is_none(found))

@@ -19,7 +19,7 @@
 #include "net/http/http_sockets.h"
 #include "net/proxy.h"
 
-/* So many flights that have ended are kept for later requests. */
+/* The maximum number of flights that wait for a later request. */
 enum { SPARE_MAX = 16 };
 
 struct http_client {
