@@ -90,7 +90,10 @@ class Gateway:
         assert "Sanitizer" not in log and "runtime error:" not in log, log
 
     def log(self):
-        return self.log_path.read_text(errors="replace")
+        """Whole lines only, as long as the program runs: a reader can see the beginning of a line that is being written."""
+        ended = self.process.poll() is not None
+        text = self.log_path.read_text(errors="replace")
+        return text if ended else text[:text.rfind("\n") + 1]
 
     def until(self, condition, seconds=WAIT_S):
         """Waits for something that must become true; the log tells why it did not."""
