@@ -145,9 +145,16 @@ replay: $(FUZZERS:%=$(B)/replay/%)
 	@set -e; for f in $(FUZZERS); do timeout 600 $(B)/replay/$$f tests/fuzz/seeds/$$f/*; done
 
 # File by file, as many at once as there are cores; then, one by one, the tests that measure what others would disturb.
+# python-counted: those that count instructions, memory or descriptors, which only the optimised build shows.
 python: build-tests
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" tests
-	$(PYTEST) -m alone tests
+python: TESTS := tests
+python-counted: build-tools
+python-counted: TESTS := $(addprefix tests/,$(addprefix e2e/test_,binary.py durable_queue.py expanded_secrets.py front_door.py \
+	main_job.py memory.py peers.py quotas.py small.py) chaos/test_18_memory_ceiling.py exporters/test_grpc_attacks.py \
+	net/h2/test_rpc_server.py processors/test_pii_cost.py)
+python python-counted:
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(TESTS)
+	$(PYTEST) -m alone $(TESTS)
 
 # Everything, on a fresh machine: optimised for what is counted (memory too), ASan+UBSan for what is hostile, TSan where threads meet.
 test: install-test
@@ -155,10 +162,7 @@ test: install-test
 	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
-	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py \
-		tests/e2e/test_front_door.py tests/e2e/test_small.py tests/e2e/test_peers.py tests/e2e/test_binary.py tests/net/h2/test_rpc_server.py \
-		tests/exporters/test_grpc_attacks.py tests/processors/test_pii_cost.py tests/e2e/test_durable_queue.py \
-		tests/chaos/test_18_memory_ceiling.py tests/e2e/test_expanded_secrets.py tests/e2e/test_quotas.py
+	$(MAKE) MODE=release python-counted
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 
@@ -299,7 +303,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: FORCE all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet bench-pii build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: FORCE all build-tools build-unit build-tests unit replay python python-counted test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet bench-pii build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
