@@ -44,7 +44,7 @@ static uint32_t issued_lengths(const uint8_t *digits)
 #define EFFORT_DIGIT 18
 #define EFFORT_GROUPED_DIGIT 13
 #define EFFORT_LUHN 12   /* a digit */
-#define EFFORT_GROUP 100 /* of characters in a row */
+#define EFFORT_GROUP 110 /* of characters in a row */
 #define CARD_MAX 19      /* digits */
 
 struct chain {
@@ -382,7 +382,7 @@ static size_t iban_gap(struct view text, size_t at)
 /* A row of groups of four characters with `gap` bytes between, in which several IBANs may begin:
  * each is read once. */
 #define IBAN_GROUPS 9   /* at most, of one */
-#define EFFORT_IBAN 200 /* for each group at which one may begin */
+#define EFFORT_IBAN 225 /* for each group at which one may begin */
 
 struct iban_row {
 	size_t at, gap, count;

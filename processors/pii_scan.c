@@ -34,10 +34,13 @@ static void run_pattern(const struct regex *pattern, unsigned detector, struct r
  */
 #define SLEEP_MIN 12 /* bytes; for fewer, the check of `from` is enough */
 
-/* The effort of a step, as measured: the three bytes of an anchor, its rules when the bytes beside
- * it fit, their runs, a match, a rule that falls asleep. */
-#define EFFORT_BYTES 25
-#define EFFORT_PLACE 34
+/* The effort of a step, as measured: a byte that is read; the three bytes of an anchor; its rules
+ * when the bytes beside it fit; one that does not fit after all; their runs; a match; a rule that
+ * falls asleep. */
+#define EFFORT_BYTE 26
+#define EFFORT_BYTES 28
+#define EFFORT_PLACE 38
+#define EFFORT_OTHER 22
 #define EFFORT_RUNS 70
 #define EFFORT_MATCH 245
 #define EFFORT_SLEEP 30
@@ -104,10 +107,11 @@ static inline __attribute__((always_inline)) void try_rule(struct scan *s, unsig
 {
 	const struct pii_active_rule *active = &s->engine->rules[index];
 	size_t at = anchor - active->back, from = s->from[index];
-	if (anchor < active->back + from)
+	if (anchor < active->back + from ||
+	    (active->literal_len && !has_literal(s->text, at, active))) {
+		pii_spend(&s->seen.runs, EFFORT_OTHER);
 		return;
-	if (active->literal_len && !has_literal(s->text, at, active))
-		return;
+	}
 	s->seen.from = from;
 	if (!pii_spend(&s->seen.runs, active->effort))
 		return;
@@ -306,6 +310,13 @@ static struct view with_margins(uint8_t *room, struct view text)
 	return (struct view){ copy, text.len };
 }
 
+/* What the rules may cost. A short string leaves them what fewer bytes cost to read. */
+static int64_t effort_of(const struct pii_engine *engine, size_t len)
+{
+	size_t missing = len < PII_EFFORT_MIN ? PII_EFFORT_MIN - len : 0;
+	return (int64_t)(engine->effort * (len + missing) + EFFORT_BYTE * missing);
+}
+
 /* False: it would take more effort than a string is worth. */
 static bool search_rules(const struct pii_engine *engine, struct pii_found *found, struct view text,
 			 const uint8_t *actions, pii_rule_set rules)
@@ -319,8 +330,7 @@ static bool search_rules(const struct pii_engine *engine, struct pii_found *foun
 	s.wake = SIZE_MAX;
 	s.seen.runs.count = 0;
 	s.seen.escape = SIZE_MAX;
-	s.seen.runs.effort = (int64_t)engine->effort *
-			     (int64_t)(text.len < PII_EFFORT_MIN ? PII_EFFORT_MIN : text.len);
+	s.seen.runs.effort = effort_of(engine, text.len);
 	for (unsigned word = 0; word < PII_RULE_WORDS; word++)
 		if (rules[word])
 			memset(s.from + word * 64, 0, 64 * sizeof *s.from);

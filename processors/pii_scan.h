@@ -26,7 +26,7 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take 
  * at most a third of it, other strings of real profiles at most two thirds. What is charged is what
  * a step was measured to cost, so no timer is read and a string has the same verdict everywhere.
  */
-#define PII_EFFORT 46
+#define PII_EFFORT 45
 #define PII_EFFORT_MIN 64
 
 /* A rule whose detector is used in some role. */
