@@ -86,7 +86,7 @@ static inline size_t group_length(const uint8_t *at)
 #define EFFORT_COLONS_BYTE 8
 #define EFFORT_PAIR 15
 #define EFFORT_DOTTED_MAC 130
-#define EFFORT_DOTTED 300 /* the system's parser */
+#define EFFORT_DOTTED 600 /* the system's parser */
 
 /* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
  * 0: nowhere. */

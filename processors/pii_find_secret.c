@@ -45,9 +45,11 @@ struct domain {
 	size_t start, end, first, last, dots; /* first, last: the lengths of these labels */
 };
 
-#define EFFORT_DOMAIN_BYTE 16
+#define EFFORT_LABEL 35
+#define EFFORT_LABEL_BYTE 10
+#define EFFORT_LOCAL 50
 #define EFFORT_LOCAL_BYTE 4
-#define EFFORT_EMAIL 150 /* what has both parts */
+#define EFFORT_EMAIL 110 /* what has both parts */
 #define EFFORT_OBJECT 180
 #define EFFORT_CLASS_BYTE 6
 
@@ -68,10 +70,10 @@ static inline void read_domain(struct pii_seen *seen, const uint8_t *at, const u
 		}
 		while (byte < max && pii_is(*byte, PII_ALNUM | PII_DASH | PII_HIGH))
 			byte++;
-		if (byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8) {
-			pii_spend(&seen->runs, EFFORT_DOMAIN_BYTE * (size_t)(byte - at));
+		if (!pii_spend(&seen->runs,
+			       EFFORT_LABEL + EFFORT_LABEL_BYTE * (size_t)(byte - label)) ||
+		    byte >= end || *byte != '.' || byte == label || *label == '-' || labels == 8)
 			return;
-		}
 		if (!labels)
 			domain->first = (size_t)(byte - label);
 		label = byte + 1;
@@ -171,7 +173,8 @@ static inline bool email_at(struct pii_seen *seen, struct view text, size_t at,
 			    const struct domain *domain, struct regex_span *span)
 {
 	size_t separator = domain->start - at;
-	size_t before = domain->end ? local_before(seen, text, at, separator) : 0;
+	bool looks = domain->end && pii_spend(&seen->runs, EFFORT_LOCAL);
+	size_t before = looks ? local_before(seen, text, at, separator) : 0;
 	if (!before || !pii_spend(&seen->runs, EFFORT_LOCAL_BYTE * before + EFFORT_EMAIL) ||
 	    is_no_email(seen, text, (struct view){ text.at + at - before, before }, domain))
 		return false;
@@ -252,6 +255,8 @@ bool pii_find_email_literal(const struct pii_rule *rule, struct view text, size_
 	return escaped_email(seen, text, start, literal_end(text, at), span);
 }
 
+#define EFFORT_WIDE_BYTE 24
+
 /* In full-width characters, the dots too. The domain ends where the next address's begins. */
 bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t at,
 			 struct pii_seen *seen, struct regex_span *span)
@@ -259,7 +264,9 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 	static const uint8_t lead = 0xef; /* of all these characters */
 	size_t separator = rule->literal_len, start = at + separator, end = start, behind = 0;
 	bool dot = false;
-	for (; pii_is_at(text, end, PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH); end++) {
+	for (; pii_is_at(text, end, PII_ALNUM | PII_DASH | PII_DOT | PII_HIGH) &&
+	       pii_spend(&seen->runs, EFFORT_WIDE_BYTE);
+	     end++) {
 		if (text.at[end] == lead && pii_has_at(text, end, rule->literal, separator))
 			break;
 		dot = dot || end == behind;
@@ -267,7 +274,6 @@ bool pii_find_email_wide(const struct pii_rule *rule, struct view text, size_t a
 			behind = end + 3;
 	}
 	struct domain domain = { .start = start };
-	pii_spend(&seen->runs, EFFORT_DOMAIN_BYTE * (end - start));
 	read_domain(seen, text.at + start, text.at + end, &domain);
 	if (dot) /* all is looked at */
 		domain = (struct domain){ start, end, .first = 5, .last = 5, .dots = 1 };

@@ -395,6 +395,16 @@ static void a_text_that_is_too_dense_is_masked_whole(void **state)
 	assert_string_equal(value_after(dense), "<none>");
 }
 
+/* Its few bytes cost less to read, which is left for its rules. */
+static void a_short_text_with_a_number_in_groups_loses_the_number_alone(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	assert_string_equal(value_after("lambda for AT79 6591 5435 4502 6988"), "lambda for ****");
+	assert_string_equal(value_after("id=2221%201233%201464%204328 state=open"),
+			    "id=**** state=open");
+}
+
 static void masks_keep_utf8_whole(void **state)
 {
 	(void)state;
@@ -515,6 +525,7 @@ int main(void)
 		TEST(a_long_text_is_masked_whole_if_anything_could_match),
 		TEST(many_hits_in_one_text_are_masked_whole),
 		TEST(a_text_that_is_too_dense_is_masked_whole),
+		TEST(a_short_text_with_a_number_in_groups_loses_the_number_alone),
 		TEST(masks_keep_utf8_whole),
 		TEST(the_operators_patterns_are_used_and_their_cost_is_checked),
 		TEST(bad_configurations_are_refused),
