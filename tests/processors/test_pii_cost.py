@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile string costs the detectors per byte, beside what real strings cost: instructions, counted by callgrind in
-one run. The detectors stop when a string has had the effort that it is worth (PII_EFFORT). The most expensive inputs that were found by searching (tests/bench/pii/search_cost.py, and the fuzz target `cost`)
-are among the seeds of the target, and so are counted here."""
+one run. The detectors stop when a string has had the effort that it is worth (PII_EFFORT). The most expensive inputs that
+were found by searching (tests/bench/pii/search_cost.py, and the fuzz target `cost`) are among the seeds of the target, and so
+are counted here."""
 import itertools
 import pathlib
 import random
